@@ -1,0 +1,49 @@
+# Everything here works on a fresh machine: each target first makes the environment that it needs, and is quick when it
+# is there already. The work is done by the scripts in scripts/, which can be run on their own.
+
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+
+.PHONY: help setup run test test-oracles test-real bench screenshots sample format clean
+
+help:  ## List the targets
+	@echo "Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+setup:  ## Make .venv with everything for development, and install the system libraries Qt needs
+	@scripts/setup.sh dev
+
+run:  ## Open the window on the bundled sample, or on FILE=path; without a screen, do the same on the command line
+	@scripts/run.sh $(if $(FILE),"$(FILE)")
+
+test:  ## Lint, types, import contracts, all tests, core and command line without Qt, the built wheel
+	@scripts/test.sh
+
+test-oracles:  ## Compare with transformers 4 and 5, torchtune, peft and gguf, in venvs of their own
+	@scripts/test_oracles.sh
+
+test-real:  ## Run on real checkpoints (see tests/real)
+	@scripts/setup.sh oracles4
+	.venv-oracles4/bin/python tests/real/run.py
+
+bench:  ## Measure time and memory
+	@scripts/setup.sh dev
+	$(PY) -m tests.bench
+
+screenshots:  ## Draw the pictures in the documentation again
+	@scripts/setup.sh dev
+	QT_QPA_PLATFORM=offscreen $(PY) scripts/screenshots.py
+
+sample:  ## Make the bundled sample checkpoint again
+	@scripts/setup.sh dev
+	$(PY) scripts/make_sample.py
+
+format:  ## Format the code and fix what the linter can fix
+	@scripts/setup.sh dev
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean:  ## Remove the environments, caches and build results
+	rm -rf .venv .venv-core .venv-oracles4 .venv-oracles5 build dist out .setup.lock
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find ckpt_gui tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Makes one of the environments of this project; quick if it is there and current.
+#   scripts/setup.sh run        .venv: what the program needs
+#   scripts/setup.sh dev        .venv: that, the tests' needs, linters and build tools
+#   scripts/setup.sh core       .venv-core: the core and the command line, without Qt and matplotlib
+#   scripts/setup.sh oracles4   .venv-oracles4: dev without linters, with transformers 4, torchtune, peft, gguf
+#   scripts/setup.sh oracles5   .venv-oracles5: the same with transformers 5
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$ROOT"
+
+kind="${1:-dev}"
+case "$kind" in
+  run | dev) venv=.venv ;;
+  core | oracles4 | oracles5) venv=".venv-$kind" ;;
+  *) die "unknown environment $kind (run, dev, core, oracles4 or oracles5)" ;;
+esac
+
+# Two at once in the same tree (an editor and a terminal) would trip over each other.
+if command -v flock >/dev/null; then
+  exec 9>.setup.lock
+  flock 9
+fi
+
+case "$kind" in core) ;; *) need_qt_libraries ;; esac
+
+print="$(fingerprint)"
+for stamp in "$venv/.ckpt-gui-$kind" $([ "$kind" = run ] && echo "$venv/.ckpt-gui-dev"); do
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$print" ] && [ -x "$venv/bin/python" ]; then
+    exit 0
+  fi
+done
+
+say "Setting up $venv for $kind (the first time downloads PyTorch: some minutes)"
+make_venv "$venv"
+start=$SECONDS
+case "$kind" in
+  run) pip_in "$venv" -e . ;;
+  dev) pip_in "$venv" -e ".[test,dev]" ;;
+  core)
+    pip_in "$venv" numpy torch platformdirs rich pytest hypothesis safetensors hatchling editables
+    pip_in "$venv" --no-deps --no-build-isolation -e .
+    ;;
+  oracles4) pip_in "$venv" -e ".[test,oracles]" ;;
+  oracles5) pip_in "$venv" -e ".[test,oracles5]" ;;
+esac
+echo "$print" >"$venv/.ckpt-gui-$kind"
+note "done in $((SECONDS - start)) s"
