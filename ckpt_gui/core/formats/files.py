@@ -1,0 +1,269 @@
+"""Files held open for reading, by `pread` and never through a memory map.
+
+A mapped file that another program truncates kills the process with SIGBUS; a `pread` on a held descriptor comes up
+short, and that can be told in a sentence. Descriptors are few on many systems, so they are kept in a small pool: a
+model of a thousand shards opens with a limit of 64. A file that had to be closed in between is opened again only as
+the very same file (device, inode, size, times), otherwise the reader says that it changed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.keys import safe_text
+
+Identity = tuple[int, int, int, int, int]
+
+MAX_OPEN = 24
+CHUNK = 8 << 20
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_REASONS = {
+    errno.ENOENT: "there is no such file",
+    errno.ENOTDIR: "there is no such file",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EISDIR: "it is a folder",
+    errno.ELOOP: "its symbolic links run in a circle",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.EMFILE: "too many files are open",
+    errno.ENFILE: "too many files are open",
+    errno.ENXIO: "it is a socket or a device, not a file",
+    errno.EIO: "the disk reports an input/output error",
+}
+
+
+def show_path(path: str) -> str:
+    """Return a path fit to be shown."""
+    return safe_text(path, limit=400)
+
+
+def explain_os_error(error: OSError, path: str) -> CheckpointError:
+    """Turn an operating system's error into a sentence about a file."""
+    reason = _REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__)
+    code = "damaged" if error.errno == errno.EIO else "not-a-checkpoint"
+    return CheckpointError(code, f"{show_path(path)} cannot be read: {reason}.", path=path)
+
+
+def identity_of(info: os.stat_result) -> Identity:
+    """Return what tells one state of a file from another."""
+    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+
+
+class HeldFile:
+    """A regular file open for reading.
+
+    Args:
+        path: Where it is.
+
+    Attributes:
+        path: Where it is.
+        name: Its base name.
+        size: Bytes when it was opened.
+        identity: Device, inode, size, mtime_ns and ctime_ns when it was opened.
+
+    Raises:
+        CheckpointError: It is missing, not a regular file, or may not be read.
+    """
+
+    __slots__ = ("_lock", "identity", "name", "path", "size")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the file."""
+        self.path = os.fspath(path)
+        self.name = os.path.basename(self.path)
+        self._lock = threading.Lock()
+        fd, self.identity = _open_regular(self.path)
+        self.size = self.identity[2]
+        _POOL.add(self, fd)
+
+    def pread_into(self, offset: int, out: memoryview) -> None:
+        """Fill `out` with the bytes from `offset` on.
+
+        Raises:
+            CheckpointError: The file ends before `out` is full, changed, or cannot be read.
+        """
+        out = out.cast("B") if out.format != "B" or out.ndim != 1 else out
+        done = 0
+        with self._descriptor() as fd:
+            while done < len(out):
+                got = self._read_some(fd, offset + done, out[done : done + CHUNK])
+                if not got:
+                    raise self._shrunk(offset + len(out))
+                done += got
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes from `offset` on; nothing is reserved for bytes that the file has not.
+
+        Raises:
+            CheckpointError: As `pread_into`.
+        """
+        if length < 0 or offset < 0 or offset + length > self.size:
+            raise CheckpointError(
+                "truncated",
+                f"{show_path(self.path)} ends at byte {self.size:,}, "
+                f"but bytes up to {offset + length:,} are needed.",
+                path=self.path,
+                offset=self.size,
+            )
+        out = bytearray(length)
+        self.pread_into(offset, memoryview(out))
+        return bytes(out)
+
+    def check_unchanged(self) -> None:
+        """Raise if the file that is open, or the file now at its path, is not as it was when it was opened.
+
+        Raises:
+            CheckpointError: Somebody wrote, replaced or removed it.
+        """
+        with self._descriptor() as fd:
+            held = identity_of(os.fstat(fd))
+        try:
+            there = identity_of(os.stat(self.path))
+        except OSError as error:
+            raise explain_os_error(error, self.path) from error
+        if held != self.identity or there != self.identity:
+            raise self._changed()
+
+    def close(self) -> None:
+        """Let go of the descriptor. Safe to call twice; reading opens it again."""
+        _POOL.drop(self)
+
+    def __del__(self) -> None:
+        """Close the descriptor of a file that nobody holds any more."""
+        _POOL.drop(self)
+
+    @contextmanager
+    def _descriptor(self) -> Iterator[int]:
+        entry = _POOL.borrow(self)
+        try:
+            yield entry.fd
+        except OSError as error:
+            raise explain_os_error(error, self.path) from error
+        finally:
+            _POOL.give_back(entry)
+
+    def _read_some(self, fd: int, offset: int, out: memoryview) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(fd, [out], offset)
+        if hasattr(os, "pread"):
+            data = os.pread(fd, min(len(out), 1 << 20), offset)
+        else:
+            with self._lock:
+                os.lseek(fd, offset, os.SEEK_SET)
+                data = os.read(fd, min(len(out), 1 << 20))
+        out[: len(data)] = data
+        return len(data)
+
+    def _shrunk(self, wanted: int) -> CheckpointError:
+        return CheckpointError(
+            "truncated",
+            f"{show_path(self.path)} shrank while being read: it had {self.size:,} bytes when it was opened "
+            f"and now ends before byte {wanted:,}.",
+            fix="Wait until the program that writes the file has finished, then open it again.",
+            path=self.path,
+            offset=wanted,
+        )
+
+    def _changed(self) -> CheckpointError:
+        return CheckpointError(
+            "damaged",
+            f"{show_path(self.path)} changed since it was opened; what was read before no longer holds.",
+            fix="Open it again once no other program writes to it.",
+            path=self.path,
+        )
+
+
+class _Pool:
+    """The descriptors that are open, least recently used first; those in use are never closed.
+
+    Files are known by their `id`, not held: a file that nobody holds any more closes itself.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._lock = threading.RLock()
+        self._open: OrderedDict[int, _Descriptor] = OrderedDict()
+
+    def add(self, file: HeldFile, fd: int) -> _Descriptor:
+        with self._lock:
+            entry = self._open[id(file)] = _Descriptor(fd)
+            self._trim()
+            return entry
+
+    def borrow(self, file: HeldFile) -> _Descriptor:
+        with self._lock:
+            entry = self._open.get(id(file))
+            if entry is None:
+                fd, identity = _open_regular(file.path)
+                if identity != file.identity:
+                    os.close(fd)
+                    raise file._changed()
+                entry = self.add(file, fd)
+            self._open.move_to_end(id(file))
+            entry.users += 1
+            return entry
+
+    def give_back(self, entry: _Descriptor) -> None:
+        with self._lock:
+            entry.users -= 1
+            if entry.dropped and not entry.users:
+                os.close(entry.fd)
+
+    def drop(self, file: HeldFile) -> None:
+        with self._lock:
+            entry = self._open.pop(id(file), None)
+            if entry is not None:
+                self._close(entry)
+
+    def _trim(self) -> None:
+        idle = [key for key, entry in self._open.items() if not entry.users]
+        for key in idle[: max(0, len(self._open) - self.limit)]:
+            self._close(self._open.pop(key))
+
+    def _close(self, entry: _Descriptor) -> None:
+        entry.dropped = True
+        if not entry.users:
+            os.close(entry.fd)
+
+
+class _Descriptor:
+    """An open descriptor and how many reads use it just now."""
+
+    __slots__ = ("dropped", "fd", "users")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.users = 0
+        self.dropped = False
+
+
+def _open_regular(path: str) -> tuple[int, Identity]:
+    try:
+        fd = os.open(path, _FLAGS)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError):  # a NUL in the path
+            raise CheckpointError("not-a-checkpoint", f"{show_path(path)} is not the name of a file.") from error
+        raise explain_os_error(error, path) from error
+    info = os.fstat(fd)
+    if stat.S_ISREG(info.st_mode):
+        return fd, identity_of(info)
+    os.close(fd)
+    kind = next((name for test, name in _KINDS if test(info.st_mode)), "not a regular file")
+    raise CheckpointError("not-a-checkpoint", f"{show_path(path)} is {kind}, not a file.", path=path)
+
+
+_POOL = _Pool(MAX_OPEN)

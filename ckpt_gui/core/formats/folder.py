@@ -1,0 +1,175 @@
+"""A folder as a model: which of its files hold the weights.
+
+The order is that of the tools that will load it, with one exception that is said aloud: transformers loads a stale
+`model.safetensors` before the shards that lie beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import explain_os_error, show_path
+from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
+from ckpt_gui.core.keys import safe_text
+
+SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
+_CONSOLIDATED = re.compile(r"consolidated\.(\d\d)\.pth\Z")
+_STATE = re.compile(
+    r"(training_args|optimizer|optim|scheduler|scaler|rng_state\w*|random_states\w*|recipe_state|trainer_state|"
+    r"dataloader\w*|zero_pp_rank\w*)(_\d+)?\.(bin|pt|pth|ckpt)\Z"
+)
+_SINGLES = ("model.safetensors", "pytorch_model.bin", "consolidated.00.pth", "consolidated.safetensors")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The files of a folder that hold the weights.
+
+    Attributes:
+        files: Their names, in order.
+        index: The index that names them, or None.
+        missing: Shards that ought to be there and are not.
+        problems: What the user should know.
+    """
+
+    files: tuple[str, ...]
+    index: ShardIndex | None = None
+    missing: tuple[str, ...] = ()
+    problems: tuple[Finding, ...] = ()
+
+
+def choose(folder: str, index_name: str | None = None) -> Choice:
+    """Find the weights in a folder.
+
+    Args:
+        folder: The folder.
+        index_name: The index to go by; None to look for one.
+
+    Raises:
+        CheckpointError: There are none, several, or parts that have to be merged first.
+    """
+    names = _list(folder)
+    index_name = index_name or _pick_index(folder, names)
+    if index_name is not None:
+        return _by_index(folder, index_name, names)
+    for single in _SINGLES:
+        if single in names:
+            _refuse_partitioned(folder, names if single == "consolidated.00.pth" else ())
+            return Choice((single,))
+        shards = _by_number(names) if single == "model.safetensors" else None
+        if shards is not None:
+            return shards
+    return _only(folder, names)
+
+
+def _list(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if not e.is_dir())
+    except OSError as error:
+        raise explain_os_error(error, folder) from error
+
+
+def _pick_index(folder: str, names: Sequence[str]) -> str | None:
+    for preferred in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
+        others = [n for n in names if n.endswith(".safetensors.index.json")]
+        if preferred in names:
+            if preferred.startswith("pytorch") and "model.safetensors" in names:
+                return None
+            return preferred
+        if others and preferred.startswith("model"):
+            if len(others) > 1:
+                raise _several(folder, others)
+            return None if "model.safetensors" in names else others[0]
+    return None
+
+
+def _by_index(folder: str, name: str, names: Sequence[str]) -> Choice:
+    index = read_index(folder, name)
+    present = frozenset(names)
+    files = tuple(s for s in index.shards if s in present)
+    for shard in files:
+        check_link(folder, shard, name)
+    missing = tuple(s for s in index.shards if s not in present)
+    problems = []
+    if name == "model.safetensors.index.json" and "model.safetensors" in present and "model.safetensors" not in files:
+        message = (
+            f"{show_path(folder)} holds both model.safetensors and shards with an index. The shards are shown here; "
+            "transformers loads model.safetensors and never looks at the shards."
+        )
+        fix = "Remove the one that is stale, or open model.safetensors itself."
+        problems.append(Finding("several-models", "warning", message, fix=fix))
+    return Choice(files, index, missing, tuple(problems))
+
+
+def _by_number(names: Iterable[str]) -> Choice | None:
+    """Shards that are numbered but have no index: the first complete-looking set, safetensors before others."""
+    sets: dict[tuple[str, str, str], list[str]] = {}
+    for name in names:
+        match = _SHARD.match(name)
+        if match and match["suffix"] in SUFFIXES:
+            sets.setdefault((match["suffix"], match["stem"], match["count"]), []).append(name)
+    if not sets:
+        return None
+    suffix, stem, count = min(sets, key=lambda s: (SUFFIXES.index(s[0]), s[1:]))
+    files = sets[suffix, stem, count]
+    width = len(_SHARD.match(files[0])["number"])  # type: ignore[index]
+    wanted = [f"{stem}-{i:0{width}}-of-{count}{suffix}" for i in range(1, min(int(count), 9999) + 1)]
+    missing = tuple(n for n in wanted if n not in files)
+    alone = len(wanted) == 1  # one file that only looks like a shard, as torchtune writes it
+    message = f"{len(files)} shards have no index ({safe_text(stem, 60)}{suffix}.index.json); most loaders will not find them."
+    problem = Finding("index-missing", "warning", message, fix="The export writes an index.")
+    return Choice(tuple(files), None, missing, () if alone else (problem,))
+
+
+def _refuse_partitioned(folder: str, names: Iterable[str]) -> None:
+    parts = [n for n in names if _CONSOLIDATED.match(n)]
+    if len(parts) > 1:
+        raise CheckpointError(
+            "partitioned-state",
+            f"{show_path(folder)} holds a model cut into {len(parts)} parts for tensor parallelism "
+            f"({parts[0]} to {parts[-1]}); such parts are not merged yet.",
+            fix="Merge them with the model's own tools, or take the Hugging Face version of the model.",
+            path=folder,
+        )
+
+
+def _only(folder: str, names: Sequence[str]) -> Choice:
+    found = [n for n in names if n.endswith(SUFFIXES) and not _STATE.match(n) and not n.startswith(".")]
+    main = [n for n in found if not n.startswith("adapter_")] or found[:1]
+    if len(main) > 1:
+        raise _several(folder, main)
+    if not main:
+        raise _nothing(folder, names)
+    return Choice((main[0],))
+
+
+def _several(folder: str, found: Sequence[str]) -> CheckpointError:
+    shown = ", ".join(safe_text(n, 80) for n in found[:6]) + (", …" if len(found) > 6 else "")
+    return CheckpointError(
+        "several-models",
+        f"{show_path(folder)} holds {len(found)} files that may each be a model: {shown}.",
+        fix="Open one of them by its name.",
+        path=folder,
+    )
+
+
+def _nothing(folder: str, names: Sequence[str]) -> CheckpointError:
+    shown = show_path(folder)
+    if ".metadata" in names or any(n.endswith(".distcp") for n in names):
+        return CheckpointError(
+            "legacy-container",
+            f"{shown} is a distributed torch checkpoint (.distcp); this container is recognised but not read yet.",
+            fix="Convert it with `python -m torch.distributed.checkpoint.format_utils dcp_to_torch`.",
+            path=folder,
+        )
+    if any(n.endswith(".gguf") for n in names):
+        return CheckpointError("not-a-checkpoint", f"{shown} holds GGUF files only, which are not read here.", path=folder)
+    state = [n for n in names if _STATE.match(n)]
+    more = f" It holds training state ({', '.join(state[:3])}); open such a file by its name." if state else ""
+    return CheckpointError("not-a-checkpoint", f"{shown} holds no model weights.{more}", path=folder)

@@ -1,0 +1,170 @@
+"""`open_checkpoint`: a file, a folder, or an index file becomes a `Source`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats import folder as folders
+from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.registry import IsCancelled, Part, Progress, check_path, open_part, stop_if
+from ckpt_gui.core.formats.shard_index import ShardIndex, compare
+from ckpt_gui.core.formats.sidecars import read_sidecars
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import Source, TensorRef
+
+Config = str | os.PathLike[str] | Mapping[str, Any] | None
+
+
+def open_checkpoint(
+    path: str | os.PathLike[str],
+    *,
+    config: Config = None,
+    progress: Progress | None = None,
+    cancelled: IsCancelled | None = None,
+) -> Source:
+    """Open a checkpoint: read headers, nothing else.
+
+    Args:
+        path: A file, a folder with a model, or the index file of one.
+        config: A config to use instead of the one beside the weights: parsed, or the file that holds it.
+        progress: Called with what is being done, how much is done, and how much there is to do.
+        cancelled: Asked between files; True stops.
+
+    Returns:
+        The source; close it, or use it in a `with` statement.
+
+    Raises:
+        CheckpointError: No tensor can be listed; the sentence says why.
+        Cancelled: `cancelled` said so.
+    """
+    where = os.fspath(path)
+    check_path(where)
+    if os.path.isdir(where):
+        return _open_folder(where, where, None, config, progress, cancelled)
+    home, name = os.path.split(where)
+    if name.endswith(".index.json"):
+        return _open_folder(where, home or ".", name, config, progress, cancelled)
+    part = open_part(where, name)
+    return _assemble(where, home or ".", [part], config, [])
+
+
+def _open_folder(
+    path: str,
+    folder: str,
+    index_name: str | None,
+    config: Config,
+    progress: Progress | None,
+    cancelled: IsCancelled | None,
+) -> Source:
+    choice = folders.choose(folder, index_name)
+    parts: list[Part] = []
+    failed: list[CheckpointError] = []
+    try:
+        for i, name in enumerate(choice.files):
+            stop_if(cancelled)
+            try:
+                parts.append(open_part(os.path.join(folder, name), name))
+            except CheckpointError as error:
+                failed.append(error)
+            if progress is not None:
+                progress("opening", i + 1, len(choice.files))
+        problems = [*choice.problems, *_lost(choice, failed)]
+        if not parts:
+            raise _nothing_left(folder, choice, failed)
+        return _assemble(path, folder, parts, config, problems, choice.index)
+    except BaseException:
+        for part in parts:
+            part.reader.close()
+        raise
+
+
+def _assemble(
+    path: str,
+    folder: str,
+    parts: Sequence[Part],
+    config: Config,
+    problems: list[Finding],
+    index: ShardIndex | None = None,
+) -> Source:
+    refs = tuple(ref for part in parts for ref in part.refs)
+    problems += [finding for part in parts for finding in part.problems]
+    problems += _duplicates(refs) if len(parts) > 1 else []
+    if index is not None:
+        problems += compare(index, refs, [part.file.name for part in parts])
+    sidecars, more = read_sidecars(folder, config)
+    return Source(
+        path=path,
+        container=parts[0].container,
+        refs=refs,
+        files=tuple(part.file for part in parts),
+        tree=parts[0].tree if len(parts) == 1 else _merge_trees(parts),
+        metadata=parts[0].metadata,
+        extras=tuple(extra for part in parts for extra in part.extras),
+        problems=(*_merge(problems), *more),
+        sidecars=sidecars,
+        readers={part.file.name: part.reader for part in parts},
+        checksums={place: crc for part in parts for place, crc in part.checksums.items()},
+    )
+
+
+def _merge_trees(parts: Sequence[Part]) -> Any:
+    """The shards of a torch model are flat dicts of their own keys."""
+    trees = [part.tree for part in parts if isinstance(part.tree, dict)]
+    return {key: value for tree in trees for key, value in tree.items()} if trees else None
+
+
+def _merge(problems: Sequence[Finding]) -> list[Finding]:
+    """Say once what is the same in every one of many shards."""
+    merged: dict[tuple[str, str, bool], list[Finding]] = {}
+    for finding in problems:
+        merged.setdefault((finding.code, finding.severity, finding.blocking), []).append(finding)
+    result = []
+    for same in merged.values():
+        if len(same) <= 3:
+            result += same
+            continue
+        message = f"{same[0].message} {len(same) - 1} more files have the same problem."
+        keys = tuple(dict.fromkeys(key for finding in same for key in finding.keys))
+        result.append(same[0].replace(message=message, keys=keys))
+    return result
+
+
+def _duplicates(refs: Sequence[TensorRef]) -> list[Finding]:
+    seen: dict[tuple[str, ...], str] = {}
+    twice = [ref for ref in refs if seen.setdefault(ref.path, ref.file) != ref.file]
+    if not twice:
+        return []
+    first = twice[0]
+    message = (
+        f"{len(twice):,} tensors stand in more than one shard, such as {safe_text(first.full_key)!r} "
+        f"in {show_path(seen[first.path])} and {show_path(first.file)}."
+    )
+    fix = "Remove the shards that do not belong to the model."
+    keys = tuple(ref.full_key for ref in twice)
+    return [Finding("duplicate-tensor", "error", message, keys=keys, fix=fix, blocking=True)]
+
+
+def _lost(choice: folders.Choice, failed: Sequence[CheckpointError]) -> list[Finding]:
+    """Return findings for shards that are missing or cannot be read; the others open."""
+    findings = [error.as_finding().replace(blocking=True) for error in failed]
+    if choice.missing:
+        gone = frozenset(choice.missing)
+        keys = tuple(k for k, shard in (choice.index.weight_map.items() if choice.index else ()) if shard in gone)
+        shown = ", ".join(safe_text(n, 80) for n in choice.missing[:4]) + (", …" if len(gone) > 4 else "")
+        count = f" with {len(keys):,} tensors" if keys else ""
+        message = f"{len(gone)} of {len(choice.missing) + len(choice.files)} shards are missing{count}: {shown}."
+        fix = "Download the missing files into the folder."
+        findings.insert(0, Finding("shard-missing", "error", message, keys=keys, fix=fix, blocking=True))
+    return findings
+
+
+def _nothing_left(folder: str, choice: folders.Choice, failed: Sequence[CheckpointError]) -> CheckpointError:
+    if failed:
+        return failed[0]
+    if choice.missing:
+        lost = _lost(choice, ())[0]
+        return CheckpointError("shard-missing", lost.message, fix=lost.fix, path=folder)
+    return CheckpointError("damaged", f"The index in {show_path(folder)} names no shards.", path=folder)

@@ -1,0 +1,291 @@
+"""An own interpreter of pickle opcodes (protocols 0 to 5) that can only make inert values.
+
+Not a subclass of `pickle.Unpickler`: that one cannot bound opcodes, memo, depth or the length of strings, and its
+restricted forms stop at the first name that they do not know. Here a name outside the allow-list becomes a
+`ForeignObject` that keeps its arguments and state, so that the tensors inside are still found; nothing is imported.
+
+Memory and time are proportional to the bytes of the pickle: every opcode makes one small value, and what could copy
+(a call of `list`, `bytearray`, …) draws from a budget.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats import pickle_ops
+from ckpt_gui.core.formats.pickle_names import Global, find
+from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, safe_key
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import ForeignObject
+
+MAX_BYTES = 1 << 30
+COPY_BUDGET = 1 << 24
+_U4 = struct.Struct("<I").unpack_from
+_I4 = struct.Struct("<i").unpack_from
+_U2 = struct.Struct("<H").unpack_from
+_BAD = (IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError, struct.error)
+_Handler = Callable[["PickleMachine", int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class PickleResult:
+    """What a pickle holds.
+
+    Attributes:
+        value: The inert value.
+        end: The byte after its last opcode.
+        names: Every (module, name) that it mentions, in order.
+        foreign: Names outside the allow-list.
+        unsafe: Those of them that a permissive loader would run.
+    """
+
+    value: Any
+    end: int
+    names: tuple[tuple[str, str], ...]
+    foreign: tuple[str, ...]
+    unsafe: tuple[str, ...]
+
+
+def load_pickle(data: bytes, *, where: str = "data.pkl", start: int = 0) -> PickleResult:
+    """Interpret one pickle.
+
+    Args:
+        data: The bytes.
+        where: What to call it in messages.
+        start: Where the pickle begins.
+
+    Raises:
+        CheckpointError: `damaged` or `limit-exceeded`; the names that were seen until then are in the message.
+    """
+    if len(data) > MAX_BYTES:
+        raise CheckpointError("limit-exceeded", f"{where} has {len(data):,} bytes; {MAX_BYTES:,} are read at most.")
+    machine = PickleMachine(data)
+    try:
+        value = machine.run(start)
+    except _LimitError as error:
+        raise machine.error("limit-exceeded", where, str(error)) from error
+    except RecursionError as error:
+        raise machine.error("limit-exceeded", where, "it is nested too deeply") from error
+    except _BAD as error:
+        raise machine.error("damaged", where, _reason(error)) from error
+    names = tuple(machine.globals)
+    return PickleResult(value, machine.pos, names, tuple(machine.foreign), tuple(machine.unsafe))
+
+
+class _LimitError(Exception):
+    """A pickle that asks for more than it may."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, (IndexError, struct.error)):
+        return "it ends too early, or takes more from its stack than was put there"
+    if isinstance(error, KeyError):
+        return f"it refers to something that is not there ({safe_text(str(error), 40)})"
+    if isinstance(error, _BadPickleError):
+        return str(error)
+    if isinstance(error, ValueError) and error.args:
+        return safe_text(str(error), 120)
+    return "a value has the wrong type"
+
+
+class _BadPickleError(ValueError):
+    """A pickle that breaks the rules."""
+
+
+class PickleMachine:
+    """Stack, memo and position of one run.
+
+    Attributes:
+        data: The bytes.
+        pos: The byte at which it stopped.
+        globals: Every (module, name) mentioned, with what it stands for.
+        foreign: Names outside the allow-list.
+        unsafe: Those that a permissive loader would run.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Start with an empty stack."""
+        self.data = data
+        self.pos = 0
+        self.stack: list[Any] = []
+        self.marks: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+        self.globals: dict[tuple[str, str], Any] = {}
+        self.foreign: dict[str, None] = {}
+        self.unsafe: dict[str, None] = {}
+        self._budget = COPY_BUDGET
+        self._items: dict[int, tuple[Any, Any]] = {}
+
+    def run(self, pos: int) -> Any:
+        """Interpret from a byte to the STOP opcode and return the value on top of the stack.
+
+        The opcodes that make up nearly all of a state dict stand here; the others are looked up in a table.
+        """
+        data, memo, marks, handlers = self.data, self.memo, self.marks, _HANDLERS
+        stack = self.stack
+        try:
+            while True:
+                op = data[pos]
+                pos += 1
+                if op == 0x68:  # BINGET
+                    stack.append(memo[data[pos]])
+                    pos += 1
+                elif op == 0x72:  # LONG_BINPUT
+                    memo[_U4(data, pos)[0]] = stack[-1]
+                    pos += 4
+                elif op == 0x4B:  # BININT1
+                    stack.append(data[pos])
+                    pos += 1
+                elif op == 0x28:  # MARK
+                    marks.append(stack)
+                    stack = []
+                elif op == 0x74:  # TUPLE
+                    items = tuple(stack)
+                    stack = marks.pop()
+                    stack.append(items)
+                elif op == 0x58:  # BINUNICODE
+                    end = pos + 4 + _U4(data, pos)[0]
+                    if end > len(data):
+                        raise _BadPickleError("it claims a text that is longer than the rest of it")
+                    stack.append(data[pos + 4 : end].decode("utf-8", "surrogatepass"))
+                    pos = end
+                elif op == 0x52:  # REDUCE
+                    args = stack.pop()
+                    stack[-1] = self.call(stack[-1], args)
+                elif op == 0x51:  # BINPERSID
+                    stack[-1] = self.persistent(stack[-1])
+                elif op == 0x4A:  # BININT
+                    stack.append(_I4(data, pos)[0])
+                    pos += 4
+                elif op == 0x4D:  # BININT2
+                    stack.append(_U2(data, pos)[0])
+                    pos += 2
+                elif op == 0x71:  # BINPUT
+                    memo[data[pos]] = stack[-1]
+                    pos += 1
+                elif op == 0x29:  # EMPTY_TUPLE
+                    stack.append(())
+                elif op == 0x89:  # NEWFALSE
+                    stack.append(False)
+                elif op == 0x2E:  # STOP
+                    return stack[-1]
+                else:
+                    self.stack = stack
+                    pos = handlers[op](self, pos)
+                    stack = self.stack
+        finally:
+            self.pos = pos
+
+    def find(self, module: str, name: str) -> Any:
+        """Return what a name stands for, and note it."""
+        found = self.globals.get((module, name))
+        if found is None:
+            found = self.globals[(module, name)] = find(module, name)
+            if isinstance(found, Global) and found.build is None and not found.is_storage:
+                self.foreign[found.name] = None
+                if found.unsafe and not found.only_if_called:
+                    self.unsafe[found.name] = None
+        return found
+
+    def call(self, target: Any, args: Any) -> Any:
+        """Return what calling a name with arguments makes: a description, whatever the name is."""
+        if type(args) is not tuple:
+            raise _BadPickleError("it calls something with arguments that are not a tuple")
+        if type(target) is not Global:
+            return self._foreign(f"{_name_of(target)}(…)", True, (target, *args))
+        if target.build is not None:
+            if target.copies and args:
+                self.charge(args)
+            made = target.build(args)
+            if made is not NotImplemented:
+                return made
+            return self._foreign(_name_of(args[1]), False, args)
+        if target.name in ("copyreg._reconstructor", "copyreg.__newobj__") and args:
+            return self.call(args[0], args[1:])
+        return self._foreign(target.name, target.unsafe, args)
+
+    def _foreign(self, name: str, unsafe: bool, args: tuple[Any, ...]) -> ForeignObject:
+        self.foreign[name] = None
+        if unsafe:
+            self.unsafe[name] = None
+        return ForeignObject(name, True, unsafe, args)
+
+    def charge(self, items: tuple[Any, ...]) -> None:
+        """Draw the size of what is copied from the budget."""
+        self._budget -= sum(len(x) for x in items if hasattr(x, "__len__"))
+        if self._budget < 0:
+            raise _LimitError("it copies the same values too often")
+
+    def persistent(self, pid: Any) -> StorageInfo:
+        """Return the storage that a persistent id names."""
+        if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage":
+            raise _BadPickleError("it refers to something outside that is no storage")
+        _, kind, key, location, numel = pid
+        if type(kind) is not Global or not kind.is_storage:
+            raise _BadPickleError("a storage is of an unknown type")
+        if type(key) is not str or type(numel) is not int or numel < 0:
+            raise _BadPickleError("a storage has no proper name or size")
+        return StorageInfo(kind.dtype, key, location if type(location) is str else "", numel)
+
+    def set_items(self, target: Any, pairs: list[Any]) -> None:
+        """Do SETITEMS: on dicts, and on foreign objects (a subclass of dict), which keep them as a child."""
+        if isinstance(target, ForeignObject):
+            target = self._child(target, dict)
+        if not isinstance(target, dict):
+            raise _BadPickleError(f"it sets an item of a {_name_of(target)}")
+        for i in range(0, len(pairs), 2):
+            key = pairs[i]
+            target[key if type(key) is str else safe_key(key)] = pairs[i + 1]
+
+    def extend(self, target: Any, items: list[Any]) -> None:
+        """Do APPENDS: on lists, and on foreign objects (a subclass of list), which keep them as a child."""
+        if isinstance(target, ForeignObject):
+            target = self._child(target, list)
+        if type(target) is not list:
+            raise _BadPickleError(f"it appends to a {_name_of(target)}")
+        target.extend(items)
+
+    def build(self, target: Any, state: Any) -> Any:
+        """Do BUILD: keep the state beside what it belongs to."""
+        if type(target) is StateDict:
+            if isinstance(state, dict):
+                target.attributes = state
+        elif isinstance(target, ForeignObject):
+            self._adopt(target, state)
+        elif type(target) is Global:
+            return self._foreign(target.name, target.unsafe, (state,))
+        return target
+
+    def _child(self, target: ForeignObject, kind: type) -> Any:
+        _, held = self._items.get(id(target), (None, None))
+        if type(held) is not kind:
+            held = kind()
+            self._items[id(target)] = (target, held)  # the target too, lest its id is used again
+            self._adopt(target, held)
+        return held
+
+    def _adopt(self, target: ForeignObject, child: Any) -> None:
+        self._budget -= len(target.children)
+        if self._budget < 0:
+            raise _LimitError("an object is given a state again and again")
+        # The object is frozen for everybody else; its state follows it in the pickle and may hold the object itself.
+        object.__setattr__(target, "children", (*target.children, child))
+
+    def error(self, code: str, where: str, reason: str) -> CheckpointError:
+        """Return the error for a run that failed, with the unsafe names that were seen."""
+        message = f"{where} is {'damaged' if code == 'damaged' else 'refused'} at byte {self.pos:,}: {reason}."
+        if self.unsafe:
+            names = ", ".join(safe_text(name, 80) for name in list(self.unsafe)[:8])
+            message += f" Before that it names what a permissive loader would run: {names}."
+        return CheckpointError(code, message, offset=self.pos)
+
+
+def _name_of(value: Any) -> str:
+    return str(getattr(value, "name", type(value).__name__))
+
+
+_HANDLERS: dict[int, _Handler] = pickle_ops.HANDLERS

@@ -1,0 +1,128 @@
+"""Opening a checkpoint, whatever it is: the containers in one table, chosen by content."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
+from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.safetensors import SafetensorsReader
+from ckpt_gui.core.formats.safetensors_header import read_header
+from ckpt_gui.core.formats.sniff import check_name, sniff
+from ckpt_gui.core.formats.torch_zip import read_torch
+from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
+
+Progress = Callable[[str, int, int], None]
+IsCancelled = Callable[[], bool]
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one file of a source holds.
+
+    Attributes:
+        container: Its kind.
+        refs: Its tensors.
+        reader: Reads them.
+        file: The file itself.
+        problems: What the user should know.
+        metadata: String metadata of the container.
+        tree: Nested values with refs as leaves; None for flat containers.
+        extras: Values that are not tensors.
+        checksums: CRC-32 by (file, storage).
+    """
+
+    container: str
+    refs: tuple[TensorRef, ...]
+    reader: Reader
+    file: SourceFile
+    problems: tuple[Finding, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    tree: Any = None
+    extras: tuple[Extra, ...] = ()
+    checksums: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+def _open_safetensors(file: HeldFile, name: str) -> Part:
+    header = read_header(file, name)
+    held = SourceFile(name, file.path, file.size, file.identity)
+    reader = SafetensorsReader(file, header.begins)
+    return Part("safetensors", header.refs, reader, held, header.problems, header.metadata)
+
+
+def _open_torch(file: HeldFile, name: str) -> Part:
+    found = read_torch(file, name)
+    held = SourceFile(name, file.path, file.size, file.identity)
+    return Part(
+        "torch-zip",
+        found.refs,
+        found.reader,
+        held,
+        found.problems,
+        tree=found.tree,
+        extras=found.extras,
+        checksums=found.checksums,
+    )
+
+
+CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
+    "safetensors": _open_safetensors,
+    "torch-zip": _open_torch,
+}
+
+
+def open_part(path: str, name: str) -> Part:
+    """Open one file.
+
+    Args:
+        path: Where it is.
+        name: What the refs shall call it.
+
+    Raises:
+        CheckpointError: It cannot be read.
+    """
+    file = HeldFile(path)
+    try:
+        kind = sniff(file)
+        part = CONTAINERS[kind](file, name)
+    except BaseException:
+        file.close()
+        raise
+    misnamed = check_name(file.name, kind)
+    return _with_problems(part, misnamed) if misnamed else part
+
+
+def _with_problems(part: Part, more: tuple[Finding, ...]) -> Part:
+    import dataclasses
+
+    return dataclasses.replace(part, problems=part.problems + more)
+
+
+def check_path(path: str) -> None:
+    """Raise if a path is an address, or names nothing.
+
+    Raises:
+        CheckpointError: With a sentence.
+    """
+    if _URL.match(path):
+        raise CheckpointError(
+            "not-a-checkpoint",
+            f"{show_path(path)} is an address; remote checkpoints cannot be opened yet.",
+            fix="Download it and open the local copy.",
+            path=path,
+        )
+    if "\x00" in path or not os.path.lexists(path):
+        raise CheckpointError(
+            "not-a-checkpoint", f"{show_path(path)} cannot be opened: there is no such file or folder.", path=path
+        )
+
+
+def stop_if(cancelled: IsCancelled | None) -> None:
+    """Raise `Cancelled` if the user asked for it."""
+    if cancelled is not None and cancelled():
+        raise Cancelled

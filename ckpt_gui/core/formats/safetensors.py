@@ -1,0 +1,110 @@
+"""The safetensors container: reading tensors, and laying out a file to be written.
+
+The header is the matter of `safetensors_header`. The reference library maps a file into memory even to parse its
+header; here nothing is mapped (see `files`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ckpt_gui.core.dtypes import BY_NAME, BY_SAFETENSORS
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.layout import FileLayout
+from ckpt_gui.core.formats.safetensors_header import METADATA
+from ckpt_gui.core.formats.sniff import MAX_HEADER
+from ckpt_gui.core.formats.strict_json import is_encodable
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import TensorRef, TensorSpec, check_window
+
+# The order of the reference's `Dtype` (tensor.rs, 0.8), narrowest first: it sorts tensors by it, widest first.
+_ORDER = (
+    "BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ "
+    "I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64"
+).split()
+_RANK = {BY_SAFETENSORS[code].name: rank for rank, code in enumerate(_ORDER)}
+
+
+class SafetensorsReader:
+    """Reads tensors of one safetensors file."""
+
+    def __init__(self, file: HeldFile, begins: Mapping[str, int]) -> None:
+        """Keep the open file and the place of each tensor."""
+        self.file = file
+        self._begins = begins
+
+    def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:
+        """Fill `out` with bytes of a tensor; see `tensors.Reader`."""
+        check_window(ref, start, len(out))
+        self.file.pread_into(self._begins[ref.storage] + ref.offset + start, out)
+
+    def region(self, ref: TensorRef) -> tuple[int, int]:
+        """Return the offset and the length of a tensor's bytes in the file."""
+        return self._begins[ref.storage] + ref.offset, ref.nbytes
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+def layout(specs: Sequence[TensorSpec], metadata: Mapping[str, str]) -> FileLayout:
+    """Lay out a safetensors file: tensors by alignment, widest first, then by key, as safetensors 0.8 does.
+
+    Raises:
+        CheckpointError: A key or a type that the format cannot hold, or a header above its limit.
+    """
+    _check_writable(specs)
+    ordered = sorted(specs, key=lambda s: (-_RANK[s.dtype], s.key))
+    header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    begins: dict[str, int] = {}
+    end = 0
+    for spec in ordered:
+        begins[spec.key] = end
+        end += spec.nbytes
+        code = BY_NAME[spec.dtype].safetensors
+        header[spec.key] = {"dtype": code, "shape": list(spec.shape), "data_offsets": [begins[spec.key], end]}
+    text = _encode_header(header)
+    start = 8 + len(text)
+    offsets = {key: start + begin for key, begin in begins.items()}
+
+    def patches(_: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
+        yield 0, len(text).to_bytes(8, "little") + text
+
+    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, patches)
+
+
+def _encode_header(header: Mapping[str, Any]) -> bytes:
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    if len(text) > MAX_HEADER:
+        raise CheckpointError(
+            "limit-exceeded",
+            f"The header of the safetensors file would have {len(text):,} bytes; the format allows {MAX_HEADER:,}.",
+            fix="Write more shards.",
+        )
+    return text
+
+
+def _check_writable(specs: Sequence[TensorSpec]) -> None:
+    seen: set[str] = set()
+    for spec in specs:
+        problem = None
+        if spec.key in ("", METADATA):
+            problem = "is empty" if not spec.key else "is reserved by the format"
+        elif spec.key in seen:
+            problem = "stands twice"
+        elif BY_NAME[spec.dtype].safetensors is None:
+            problem = f"has the type {spec.dtype}, which safetensors does not know"
+        elif BY_NAME[spec.dtype].bits * spec.numel % 8:
+            problem = "has a number of elements that does not fill whole bytes"
+        elif not is_encodable(spec.key):
+            problem = "holds half a character (surrogate)"
+        if problem:
+            shown = safe_text(spec.key)
+            raise CheckpointError(
+                "key-collision", f"A safetensors file cannot hold {shown!r}: it {problem}.", key=spec.key
+            )
+        seen.add(spec.key)

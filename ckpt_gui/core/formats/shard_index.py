@@ -1,0 +1,153 @@
+"""Index files of sharded models (`*.index.json`): which key lies in which shard.
+
+A name in an index is text from a stranger that becomes a path. It must be one plain name in the folder itself; links
+may lead into the `blobs` folder of a Hugging Face cache and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import HeldFile, explain_os_error, show_path
+from ckpt_gui.core.formats.strict_json import BadJsonError, loads
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import TensorRef, unique_bytes
+
+MAX_INDEX = 512 << 20
+_DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\.|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardIndex:
+    """A parsed index.
+
+    Attributes:
+        name: Name of the index file.
+        weight_map: Shard by key.
+        total_size: Bytes it claims; None if it does not say.
+    """
+
+    name: str
+    weight_map: Mapping[str, str]
+    total_size: Any
+
+    @property
+    def shards(self) -> tuple[str, ...]:
+        """The shards it names, in natural order."""
+        return tuple(sorted(set(self.weight_map.values())))
+
+
+def read_index(folder: str, name: str) -> ShardIndex:
+    """Parse an index file; every shard name in it is checked before any is opened.
+
+    Raises:
+        CheckpointError: `damaged`, `limit-exceeded` or `index-unsafe`.
+    """
+    path = os.path.join(folder, name)
+    value = _read(path)
+    weight_map = value.get("weight_map") if isinstance(value, dict) else None
+    if not isinstance(weight_map, dict) or not all(type(v) is str for v in weight_map.values()):
+        raise CheckpointError(
+            "damaged", f"{show_path(path)} is damaged: it has no weight_map from keys to file names.", path=path
+        )
+    for shard in dict.fromkeys(weight_map.values()):
+        check_shard_name(shard, name)
+    metadata = value.get("metadata")
+    return ShardIndex(name, weight_map, metadata.get("total_size") if isinstance(metadata, dict) else None)
+
+
+def _read(path: str) -> Any:
+    file = HeldFile(path)
+    try:
+        if file.size > MAX_INDEX:
+            raise CheckpointError(
+                "limit-exceeded", f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most.", path=path
+            )
+        return loads(file.read(0, file.size).decode("utf-8"))
+    except (BadJsonError, UnicodeDecodeError) as error:
+        raise CheckpointError("damaged", f"{show_path(path)} is damaged: {error}.", path=path) from error
+    finally:
+        file.close()
+
+
+def check_shard_name(shard: str, index: str) -> None:
+    """Raise unless a shard name is one plain file name on every system.
+
+    Raises:
+        CheckpointError: `index-unsafe`.
+    """
+    bad = shard in ("", ".", "..") or any(c in shard for c in "/\\:\x00") or not shard.isprintable()
+    if bad or _DEVICES.match(shard) or shard != shard.strip() or shard.endswith(".") or len(shard) > 255:
+        raise CheckpointError(
+            "index-unsafe",
+            f"{show_path(index)} names {safe_text(shard, 80)!r} as a shard, which is not a plain file name; "
+            "nothing was opened.",
+            fix="Do not use this model folder; the index was tampered with or written by a broken tool.",
+        )
+
+
+def check_link(folder: str, shard: str, index: str) -> None:
+    """Raise if a shard is a link that leads out of the folder (the cache's own `blobs` excepted).
+
+    Raises:
+        CheckpointError: `index-unsafe`.
+    """
+    path = os.path.join(folder, shard)
+    if not os.path.islink(path):
+        return
+    try:
+        target = os.path.dirname(os.path.realpath(path, strict=True))
+    except OSError as error:
+        raise explain_os_error(error, path) from error
+    home = os.path.realpath(folder)
+    blobs = os.path.join(os.path.dirname(os.path.dirname(home)), "blobs")
+    if target not in (home, blobs):
+        raise CheckpointError(
+            "index-unsafe",
+            f"{safe_text(shard, 80)!r}, named by {show_path(index)}, is a link that leads out of the folder.",
+            fix="Put the file itself into the folder, or open it directly.",
+        )
+
+
+def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str]) -> list[Finding]:
+    """Compare an index with the shards that were opened, both ways."""
+    found = {ref.full_key: ref.file for ref in refs}
+    here = frozenset(opened)
+    absent = [key for key, shard in index.weight_map.items() if shard in here and key not in found]
+    moved = [key for key, shard in index.weight_map.items() if key in found and shard in here and found[key] != shard]
+    extra = [key for key in found if key not in index.weight_map]
+    findings = []
+    if absent or moved:
+        findings.append(_stale(index, absent, moved))
+    if extra:
+        message = f"{len(extra):,} tensors in the shards are not in {show_path(index.name)}, such as {safe_text(extra[0])!r}."
+        fix = "The export writes a complete index."
+        findings.append(Finding("shard-unindexed", "warning", message, keys=tuple(extra), fix=fix))
+    if len(here) == len(index.shards) and not absent and not extra:
+        findings += _check_total(index, refs)
+    return findings
+
+
+def _stale(index: ShardIndex, absent: list[str], moved: list[str]) -> Finding:
+    parts = []
+    if absent:
+        parts.append(f"{len(absent):,} keys that its shards do not hold, such as {safe_text(absent[0])!r}")
+    if moved:
+        parts.append(f"{len(moved):,} keys in the wrong shard, such as {safe_text(moved[0])!r}")
+    message = f"{show_path(index.name)} is stale: it lists {' and '.join(parts)}."
+    return Finding("index-stale", "warning", message, keys=(*absent, *moved), fix="The export writes a new index.")
+
+
+def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
+    """Compare the claimed bytes; writers count an alias once or twice, so either is right."""
+    sums = {sum(ref.nbytes for ref in refs), unique_bytes(refs)}
+    claimed = index.total_size
+    if claimed is None or claimed in sums:
+        return []
+    message = f"{show_path(index.name)} claims a total size of {safe_text(str(claimed), 40)} bytes; it is {max(sums):,}."
+    return [Finding("index-stale", "warning", message, fix="The export writes a new index.")]

@@ -1,0 +1,116 @@
+"""The files beside the weights: config, params, generation settings, tokenizer.
+
+They are read with a cap and never trusted: a damaged `config.json` is a finding, not a crash.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.tensors import Sidecars
+
+MAX_JSON = 16 << 20
+CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"
+TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer.model.v3",
+    "tekken.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+TOKENIZER_EXTRAS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+OTHERS = (
+    GENERATION,
+    "chat_template.jinja",
+    "chat_template.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
+)
+
+
+def read_sidecars(
+    folder: str, config: str | os.PathLike[str] | Mapping[str, Any] | None = None
+) -> tuple[Sidecars, tuple[Finding, ...]]:
+    """Look for the files that say what the weights beside them mean.
+
+    Args:
+        folder: Where to look.
+        config: A config to use instead of the folder's: parsed, or the file that holds it.
+
+    Raises:
+        CheckpointError: The config that was named cannot be read.
+    """
+    problems: list[Finding] = []
+    names = _list(folder)
+    parsed = {name: _read_found(folder, name, problems) for name in (CONFIG, PARAMS, GENERATION) if name in names}
+    if config is not None:
+        named = config if isinstance(config, Mapping) else read_json(os.fspath(config))
+        parsed[_kind_of(named)] = named
+    tokenizer = tuple(n for n in (*TOKENIZER, *TOKENIZER_EXTRAS) if n in names)
+    carried = tokenizer + tuple(n for n in OTHERS if n in names)
+    origin = _read_origin(folder, names, problems)
+    found = Sidecars(
+        folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried
+    )
+    return found, tuple(problems)
+
+
+def read_json(path: str) -> Mapping[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        CheckpointError: It cannot be read, is too large, or is not a JSON object.
+    """
+    shown = show_path(path)
+    file = HeldFile(path)
+    try:
+        if file.size > MAX_JSON:
+            raise CheckpointError("limit-exceeded", f"{shown} has {file.size:,} bytes; {MAX_JSON:,} are read at most.")
+        value = json.loads(file.read(0, file.size).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise CheckpointError("config-mismatch", f"{shown} is not valid JSON: {reason}.", path=path) from error
+    finally:
+        file.close()
+    if not isinstance(value, dict):
+        raise CheckpointError("config-mismatch", f"{shown} is not a JSON object.", path=path)
+    return value
+
+
+def _list(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder or "."))
+    except OSError:
+        return frozenset()
+
+
+def _read_found(folder: str, name: str, problems: list[Finding]) -> Mapping[str, Any] | None:
+    try:
+        return read_json(os.path.join(folder, name))
+    except CheckpointError as error:
+        fix = "Mend the file, or name another one with --config."
+        problems.append(Finding("config-mismatch", "warning", error.message, fix=fix))
+        return None
+
+
+def _kind_of(config: Mapping[str, Any]) -> str:
+    """Tell Meta's params.json from a Hugging Face config: the user may name either."""
+    return PARAMS if "n_layers" in config and "model_type" not in config else CONFIG
+
+
+def _read_origin(folder: str, names: frozenset[str], problems: list[Finding]) -> Mapping[str, Any] | None:
+    if REPORT not in names:
+        return None
+    report = _read_found(folder, REPORT, problems) or {}
+    origin = report.get("source_config")
+    return origin if isinstance(origin, dict) else None

@@ -1,0 +1,169 @@
+"""What a file is, by its first bytes; its name is never trusted.
+
+Files that are no checkpoints are named for what they are: a Git LFS pointer, an HTML page where a download failed, a
+GGUF file. "Unpickling error" helps nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import HeldFile, show_path
+
+Kind = Literal["safetensors", "torch-zip"]
+
+HEAD = 4096
+MAX_HEADER = 100_000_000
+LEGACY = bytes.fromhex("80028a0a6cfc9c46f9206aa85019")
+TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"GGUF", "a GGUF file"),
+    (b"lmgg", "a GGML file"),
+    (b"tjgg", "a GGML file"),
+    (b"fmgg", "a GGML file"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array file"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"%PDF", "a PDF document"),
+    (b"\x7fELF", "a program (ELF)"),
+    (b"MZ", "a program (Windows)"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"PAR1", "a Parquet file"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+)
+_LFS = re.compile(rb"oid (sha256:[0-9a-f]{64})\s+size (\d{1,20})")
+_HTML = re.compile(rb"\s*(<!doctype\s+html|<html|<\?xml|<head|<body)", re.IGNORECASE)
+_ONNX = re.compile(rb"\x08[\x01-\x14](\x12|\x1a|\x22)[\x01-\x40][ -~]+")
+
+
+def sniff(file: HeldFile) -> Kind:
+    """Return which container a file is.
+
+    Raises:
+        CheckpointError: It is none that can be read; the sentence says what it is instead.
+    """
+    head = file.read(0, min(file.size, HEAD))
+    if head.startswith(b"PK\x03\x04"):
+        return "torch-zip"
+    _refuse_empty(file, head)
+    _refuse_legacy(file, head)
+    _refuse_others(file, head)
+    if _looks_like_safetensors(file, head):
+        return "safetensors"
+    raise _refusal(file, _describe_text(head))
+
+
+def check_name(name: str, kind: Kind) -> tuple[Finding, ...]:
+    """Return a finding if a file's ending promises another container than it is."""
+    suffix = name[name.rfind(".") :].lower() if "." in name else ""
+    lies = kind != "safetensors" if suffix == ".safetensors" else kind == "safetensors" and suffix in TORCH_SUFFIXES
+    if not lies:
+        return ()
+    is_kind = "a safetensors file" if kind == "safetensors" else "a torch (zip) file"
+    message = f"{show_path(name)} is {is_kind}, although its name ends in {suffix}."
+    return (Finding("misnamed-file", "warning", message, fix="Rename it; the content decides how it is read here."),)
+
+
+def _refuse_empty(file: HeldFile, head: bytes) -> None:
+    if not head:
+        raise CheckpointError(
+            "empty-file",
+            f"{show_path(file.path)} is empty (0 bytes).",
+            fix="Download or save it again.",
+            path=file.path,
+        )
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        match = _LFS.search(head)
+        oid, size = (match[1].decode(), f"{int(match[2]):,}") if match else ("unknown", "unknown")
+        raise CheckpointError(
+            "lfs-pointer",
+            f"{show_path(file.path)} is a Git LFS pointer, not the file itself: oid {oid}, size {size} bytes.",
+            fix="Run `git lfs pull` in its repository.",
+            path=file.path,
+        )
+    if len(head) >= 8 and not head.strip(b"\x00") and _is_zero(file):
+        raise CheckpointError(
+            "zero-filled",
+            f"{show_path(file.path)} holds nothing but zeros in {file.size:,} bytes: "
+            "space was reserved, but the content was never written.",
+            fix="Download or save it again.",
+            path=file.path,
+        )
+
+
+def _is_zero(file: HeldFile) -> bool:
+    """Look at up to 64 places spread over the file: all of a large one would take minutes."""
+    step = max(HEAD, file.size // 64)
+    places = [*range(0, file.size, step), max(0, file.size - HEAD)]
+    return all(not file.read(at, min(HEAD, file.size - at)).strip(b"\x00") for at in places)
+
+
+def _refuse_legacy(file: HeldFile, head: bytes) -> None:
+    what = "a torch file of the form used before torch 1.6" if head.startswith(LEGACY) else None
+    if head[257:262] == b"ustar":
+        what = "a tar archive, perhaps a torch file of 2016"
+    if what is not None:
+        raise CheckpointError(
+            "legacy-container",
+            f"{show_path(file.path)} is {what}; this container is recognised but not read yet.",
+            fix="Load it in torch with weights_only=True and save it again with torch.save.",
+            path=file.path,
+        )
+
+
+def _refuse_others(file: HeldFile, head: bytes) -> None:
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            raise _refusal(file, what)
+    if head[4:8] == b"TFL3":
+        raise _refusal(file, "a TensorFlow Lite file")
+    if _ONNX.match(head):
+        raise _refusal(file, "perhaps an ONNX file")
+
+
+def _looks_like_safetensors(file: HeldFile, head: bytes) -> bool:
+    """True if the first bytes fit: a length, then `{` (or what a careless writer puts before it)."""
+    if len(head) < 8:
+        return file.name.lower().endswith(".safetensors")
+    length = int.from_bytes(head[:8], "little")
+    named = file.name.lower().endswith(".safetensors")
+    if head[8:].lstrip(b" \t\r\n\xef\xbb\xbf")[:1] == b"{" and not _is_text(head[:8]):
+        return named or length < 1 << 40
+    return named and length <= MAX_HEADER and length + 8 <= file.size
+
+
+def _is_text(data: bytes) -> bool:
+    return all(32 <= b < 127 or b in b"\t\r\n" for b in data)
+
+
+def _describe_text(head: bytes) -> str:
+    if _HTML.match(head):
+        return "a web page (HTML), probably an error page saved in place of the file"
+    if head[:1] == b"\x80" and len(head) > 2 and head[1] <= 5:
+        return "a pickle that torch did not write"
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return "not in any known format"
+        text = head[: error.start].decode("utf-8")
+    if text.lstrip()[:1] in ("{", "["):
+        return "JSON text, perhaps an error message or a config"
+    return "plain text" if text.isprintable() or _is_text(text.encode()) else "not in any known format"
+
+
+def _refusal(file: HeldFile, what: str) -> CheckpointError:
+    return CheckpointError(
+        "not-a-checkpoint",
+        f"{show_path(file.path)} is {what}, not a checkpoint that can be read here ({file.size:,} bytes).",
+        path=file.path,
+    )
