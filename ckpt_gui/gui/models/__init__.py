@@ -1,0 +1,1 @@
+"""Item models: thin adapters between the core and Qt's views."""

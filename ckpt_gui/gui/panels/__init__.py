@@ -1,0 +1,1 @@
+"""Panels of the window: each shows the session's snapshot, or emits wishes."""
