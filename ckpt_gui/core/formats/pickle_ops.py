@@ -129,23 +129,23 @@ def _dup(vm: PickleMachine, pos: int) -> int:
 
 def _get(vm: PickleMachine, pos: int) -> int:
     line, pos = _line(vm, pos)
-    vm.stack.append(vm.memo[int(line)])
+    vm.stack.append(vm.get(int(line)))
     return pos
 
 
 def _long_binget(vm: PickleMachine, pos: int) -> int:
-    vm.stack.append(vm.memo[struct.unpack_from("<I", vm.data, pos)[0]])
+    vm.stack.append(vm.get(struct.unpack_from("<I", vm.data, pos)[0]))
     return pos + 4
 
 
 def _put(vm: PickleMachine, pos: int) -> int:
     line, pos = _line(vm, pos)
-    vm.memo[int(line)] = vm.stack[-1]
+    vm.put(int(line), vm.stack[-1])
     return pos
 
 
 def _memoize(vm: PickleMachine, pos: int) -> int:
-    vm.memo[len(vm.memo)] = vm.stack[-1]
+    vm.memo.append(vm.stack[-1])
     return pos
 
 

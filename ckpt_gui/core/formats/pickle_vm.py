@@ -28,6 +28,7 @@ _U4 = struct.Struct("<I").unpack_from
 _I4 = struct.Struct("<i").unpack_from
 _U2 = struct.Struct("<H").unpack_from
 _BAD = (IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError, struct.error)
+_NOTHING = object()
 _Handler = Callable[["PickleMachine", int], int]
 
 
@@ -85,14 +86,14 @@ def _reason(error: Exception) -> str:
         return "it ends too early, or takes more from its stack than was put there"
     if isinstance(error, KeyError):
         return f"it refers to something that is not there ({safe_text(str(error), 40)})"
-    if isinstance(error, _BadPickleError):
+    if isinstance(error, BadPickleError):
         return str(error)
     if isinstance(error, ValueError) and error.args:
         return safe_text(str(error), 120)
     return "a value has the wrong type"
 
 
-class _BadPickleError(ValueError):
+class BadPickleError(ValueError):
     """A pickle that breaks the rules."""
 
 
@@ -113,7 +114,7 @@ class PickleMachine:
         self.pos = 0
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
-        self.memo: dict[int, Any] = {}
+        self.memo: list[Any] = []  # a list: writers count from 0 or 1 on, and a dict would take four times the room
         self.globals: dict[tuple[str, str], Any] = {}
         self.foreign: dict[str, None] = {}
         self.unsafe: dict[str, None] = {}
@@ -132,11 +133,18 @@ class PickleMachine:
                 op = data[pos]
                 pos += 1
                 if op == 0x68:  # BINGET
-                    stack.append(memo[data[pos]])
+                    value = memo[data[pos]]
+                    if value is _NOTHING:
+                        raise BadPickleError("it refers to a value that it never made")
+                    stack.append(value)
                     pos += 1
                 elif op == 0x72:  # LONG_BINPUT
-                    memo[_U4(data, pos)[0]] = stack[-1]
+                    index = _U4(data, pos)[0]
                     pos += 4
+                    if index == len(memo):
+                        memo.append(stack[-1])
+                    else:
+                        self.put(index, stack[-1])
                 elif op == 0x4B:  # BININT1
                     stack.append(data[pos])
                     pos += 1
@@ -150,7 +158,7 @@ class PickleMachine:
                 elif op == 0x58:  # BINUNICODE
                     end = pos + 4 + _U4(data, pos)[0]
                     if end > len(data):
-                        raise _BadPickleError("it claims a text that is longer than the rest of it")
+                        raise BadPickleError("it claims a text that is longer than the rest of it")
                     stack.append(data[pos + 4 : end].decode("utf-8", "surrogatepass"))
                     pos = end
                 elif op == 0x52:  # REDUCE
@@ -165,7 +173,7 @@ class PickleMachine:
                     stack.append(_U2(data, pos)[0])
                     pos += 2
                 elif op == 0x71:  # BINPUT
-                    memo[data[pos]] = stack[-1]
+                    self.put(data[pos], stack[-1])
                     pos += 1
                 elif op == 0x29:  # EMPTY_TUPLE
                     stack.append(())
@@ -179,6 +187,21 @@ class PickleMachine:
                     stack = self.stack
         finally:
             self.pos = pos
+
+    def put(self, index: int, value: Any) -> None:
+        """Remember a value; gaps are filled, up to one place for each byte of the pickle."""
+        memo = self.memo
+        if not 0 <= index < len(memo):
+            if index < 0 or index > len(self.data):
+                raise _LimitError("it numbers its values far beyond their count")
+            memo += [_NOTHING] * (index + 1 - len(memo))
+        memo[index] = value
+
+    def get(self, index: int) -> Any:
+        """Return a value that was remembered."""
+        if not 0 <= index < len(self.memo) or self.memo[index] is _NOTHING:
+            raise BadPickleError(f"it refers to value {index:,}, which it never made")
+        return self.memo[index]
 
     def find(self, module: str, name: str) -> Any:
         """Return what a name stands for, and note it."""
@@ -194,7 +217,7 @@ class PickleMachine:
     def call(self, target: Any, args: Any) -> Any:
         """Return what calling a name with arguments makes: a description, whatever the name is."""
         if type(args) is not tuple:
-            raise _BadPickleError("it calls something with arguments that are not a tuple")
+            raise BadPickleError("it calls something with arguments that are not a tuple")
         if type(target) is not Global:
             return self._foreign(f"{_name_of(target)}(…)", True, (target, *args))
         if target.build is not None:
@@ -223,12 +246,12 @@ class PickleMachine:
     def persistent(self, pid: Any) -> StorageInfo:
         """Return the storage that a persistent id names."""
         if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage":
-            raise _BadPickleError("it refers to something outside that is no storage")
+            raise BadPickleError("it refers to something outside that is no storage")
         _, kind, key, location, numel = pid
         if type(kind) is not Global or not kind.is_storage:
-            raise _BadPickleError("a storage is of an unknown type")
+            raise BadPickleError("a storage is of an unknown type")
         if type(key) is not str or type(numel) is not int or numel < 0:
-            raise _BadPickleError("a storage has no proper name or size")
+            raise BadPickleError("a storage has no proper name or size")
         return StorageInfo(kind.dtype, key, location if type(location) is str else "", numel)
 
     def set_items(self, target: Any, pairs: list[Any]) -> None:
@@ -236,7 +259,7 @@ class PickleMachine:
         if isinstance(target, ForeignObject):
             target = self._child(target, dict)
         if not isinstance(target, dict):
-            raise _BadPickleError(f"it sets an item of a {_name_of(target)}")
+            raise BadPickleError(f"it sets an item of a {_name_of(target)}")
         for i in range(0, len(pairs), 2):
             key = pairs[i]
             target[key if type(key) is str else safe_key(key)] = pairs[i + 1]
@@ -246,7 +269,7 @@ class PickleMachine:
         if isinstance(target, ForeignObject):
             target = self._child(target, list)
         if type(target) is not list:
-            raise _BadPickleError(f"it appends to a {_name_of(target)}")
+            raise BadPickleError(f"it appends to a {_name_of(target)}")
         target.extend(items)
 
     def build(self, target: Any, state: Any) -> Any:

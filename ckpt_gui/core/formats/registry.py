@@ -34,7 +34,7 @@ class Part:
         metadata: String metadata of the container.
         tree: Nested values with refs as leaves; None for flat containers.
         extras: Values that are not tensors.
-        checksums: CRC-32 by (file, storage).
+        checksums: Size and CRC-32 by (file, storage).
     """
 
     container: str
@@ -45,13 +45,13 @@ class Part:
     metadata: Mapping[str, str] = field(default_factory=dict)
     tree: Any = None
     extras: tuple[Extra, ...] = ()
-    checksums: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
 
 def _open_safetensors(file: HeldFile, name: str) -> Part:
     header = read_header(file, name)
     held = SourceFile(name, file.path, file.size, file.identity)
-    reader = SafetensorsReader(file, header.begins)
+    reader = SafetensorsReader(file, header)
     return Part("safetensors", header.refs, reader, held, header.problems, header.metadata)
 
 

@@ -14,7 +14,7 @@ from ckpt_gui.core.dtypes import BY_NAME, BY_SAFETENSORS
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.layout import FileLayout
-from ckpt_gui.core.formats.safetensors_header import METADATA
+from ckpt_gui.core.formats.safetensors_header import METADATA, Header
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import is_encodable
 from ckpt_gui.core.keys import safe_text
@@ -22,32 +22,40 @@ from ckpt_gui.core.tensors import TensorRef, TensorSpec, check_window
 
 # The order of the reference's `Dtype` (tensor.rs, 0.8), narrowest first: it sorts tensors by it, widest first.
 _ORDER = (
-    "BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ "
-    "I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64"
-).split()
+    *("BOOL", "F4", "F6_E2M3", "F6_E3M2", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"),
+    *("I16", "U16", "F16", "BF16", "I32", "U32", "F32", "C64", "F64", "I64", "U64"),
+)
 _RANK = {BY_SAFETENSORS[code].name: rank for rank, code in enumerate(_ORDER)}
 
 
 class SafetensorsReader:
     """Reads tensors of one safetensors file."""
 
-    def __init__(self, file: HeldFile, begins: Mapping[str, int]) -> None:
+    def __init__(self, file: HeldFile, header: Header) -> None:
         """Keep the open file and the place of each tensor."""
         self.file = file
-        self._begins = begins
+        self._header: Header | None = header
+        self._begins: dict[str, int] = {}
 
     def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:
         """Fill `out` with bytes of a tensor; see `tensors.Reader`."""
         check_window(ref, start, len(out))
-        self.file.pread_into(self._begins[ref.storage] + ref.offset + start, out)
+        self.file.pread_into(self._begin(ref) + start, out)
 
     def region(self, ref: TensorRef) -> tuple[int, int]:
         """Return the offset and the length of a tensor's bytes in the file."""
-        return self._begins[ref.storage] + ref.offset, ref.nbytes
+        return self._begin(ref), ref.nbytes
 
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+
+    def _begin(self, ref: TensorRef) -> int:
+        header = self._header
+        if header is not None:  # at the first read: opening alone needs no table of places
+            self._begins = {r.storage: begin for r, begin in zip(header.refs, header.begins, strict=True)}
+            self._header = None
+        return self._begins[ref.storage] + ref.offset
 
 
 def layout(specs: Sequence[TensorSpec], metadata: Mapping[str, str]) -> FileLayout:

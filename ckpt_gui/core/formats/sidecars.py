@@ -55,10 +55,12 @@ def read_sidecars(
     parsed = {name: _read_found(folder, name, problems) for name in (CONFIG, PARAMS, GENERATION) if name in names}
     if config is not None:
         named = config if isinstance(config, Mapping) else read_json(os.fspath(config))
+        for other in (CONFIG, PARAMS):  # what the user names stands alone
+            parsed.pop(other, None)
         parsed[_kind_of(named)] = named
     tokenizer = tuple(n for n in (*TOKENIZER, *TOKENIZER_EXTRAS) if n in names)
     carried = tokenizer + tuple(n for n in OTHERS if n in names)
-    origin = _read_origin(folder, names, problems)
+    origin = _read_origin(folder, names, problems) if config is None else None
     found = Sidecars(
         folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried
     )

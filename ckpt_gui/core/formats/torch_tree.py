@@ -6,24 +6,21 @@ The walk counts what it visits and stops with a sentence.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ckpt_gui.core.dtypes import BY_NAME, BY_TORCH, DType
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.pickle_names import Global
+from ckpt_gui.core.formats.torch_geometry import Geometry
 from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, TensorStub, TorchDType, TorchSize
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, ForeignObject, TensorRef, normal_strides
+from ckpt_gui.core.tensors import Extra, ForeignObject, TensorRef
 
 MAX_DEPTH = 100
 MAX_REVISITS = 1 << 18
 MAX_EXTRAS = 4096
-MAX_NUMEL = 1 << 62
 _SCALARS = (str, bytes, int, float, complex, bool, type(None))
-_META = ""
 
 
 @dataclass(slots=True)
@@ -50,6 +47,11 @@ class TreeWalk:
     _path: set[int] = field(default_factory=set)
     _seen: set[int] = field(default_factory=set)
     _revisits: int = 0
+    _geometry: Geometry = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the checks of tensors."""
+        self._geometry = Geometry(self.sizes)
 
     def convert(self, value: Any, path: tuple[str, ...]) -> Any:
         """Return a value with refs in place of tensors, and collect what it holds.
@@ -94,7 +96,8 @@ class TreeWalk:
     def _dict(self, value: dict[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
         made: dict[Any, Any] = StateDict() if type(value) is StateDict else {}
         for key, name, item in _named(value):
-            made[key] = self.convert(item, (*path, name))
+            inner = (*path, name)
+            made[key] = self._tensor(item, inner) if type(item) is TensorStub else self.convert(item, inner)
         attributes = getattr(value, "attributes", None)
         if isinstance(made, StateDict) and attributes is not None:
             kept = {k: v for k, v in attributes.items() if k != "_metadata"}
@@ -126,7 +129,7 @@ class TreeWalk:
         if stub.storage is None:
             self.meta.append(path)
             return ForeignObject("a tensor of the meta device", False)
-        made = check_tensor(stub, self.sizes)
+        made = self._geometry.check(stub)
         if isinstance(made, str):
             self.bad.append((path, made))
             self._note(path, "unreadable tensor", made)
@@ -156,65 +159,6 @@ def _named(value: dict[Any, Any]) -> Iterator[tuple[Any, str, Any]]:
             continue
         name = key.decode("latin-1") if type(key) is bytes else str(key)
         yield key, name if name not in value else f"{name} ({type(key).__name__})", item
-
-
-def check_tensor(
-    stub: TensorStub, sizes: Mapping[str, int]
-) -> tuple[str, tuple[int, ...], tuple[int, ...] | None, int] | str:
-    """Check that a tensor lies inside its storage.
-
-    Returns:
-        Type, shape, strides and byte offset; or the reason why it cannot be read.
-    """
-    storage, shape, strides = stub.storage, stub.shape, stub.strides
-    if type(storage) is not StorageInfo:
-        return "it has no storage"
-    dtype = _dtype(stub, storage)
-    if isinstance(dtype, str):
-        return dtype
-    if not _are_sizes(shape) or not _are_sizes(strides) or len(shape) != len(strides):
-        return "its shape or strides are not whole numbers"
-    if type(stub.offset) is not int or stub.offset < 0:
-        return "its offset is not a whole number"
-    have = sizes.get(storage.key)
-    if have is None:
-        return f"its record data/{safe_text(storage.key, 40)} is missing from the archive"
-    itemsize = 1 if dtype.bits < 8 else dtype.itemsize
-    claimed = storage.numel * (1 if storage.dtype is None else itemsize)
-    if claimed != have:
-        return f"its storage claims {claimed:,} bytes but its record has {have:,}"
-    reach = _reach(shape, strides)
-    if stub.offset + reach > have // itemsize or math.prod(shape) >= MAX_NUMEL:
-        return f"it reaches element {stub.offset + reach:,} of a storage of {have // itemsize:,}"
-    return _placed(dtype, tuple(shape), tuple(strides), stub.offset * itemsize)
-
-
-def _placed(
-    dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-) -> tuple[str, tuple[int, ...], tuple[int, ...] | None, int] | str:
-    plain = normal_strides(shape, strides)
-    if dtype.bits >= 8:
-        return dtype.name, shape, plain, offset
-    if plain is not None or not shape:  # torch counts pairs of 4-bit numbers; elsewhere each one counts
-        return "it is a strided tensor of a type smaller than a byte"
-    return dtype.name, (*shape[:-1], shape[-1] * 8 // dtype.bits), None, offset
-
-
-def _dtype(stub: TensorStub, storage: StorageInfo) -> DType | str:
-    if stub.dtype is not None:
-        return BY_TORCH.get(stub.dtype) or f"its type torch.{safe_text(stub.dtype, 40)} cannot be read here"
-    return BY_NAME[storage.dtype] if storage.dtype else BY_NAME["u8"]
-
-
-def _are_sizes(values: Any) -> bool:
-    return type(values) in (tuple, list, TorchSize) and all(type(v) is int and 0 <= v < 1 << 63 for v in values)
-
-
-def _reach(shape: Any, strides: Any) -> int:
-    """Return how many elements of the storage lie before the end of the tensor's last one."""
-    if 0 in shape:
-        return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def describe(value: Any) -> tuple[str, str]:

@@ -35,7 +35,7 @@ class TorchFile:
         refs: The tensors.
         extras: Previews of what is not a tensor.
         problems: What the user should know.
-        checksums: CRC-32 by (file, storage); empty if it was written without.
+        checksums: Size and CRC-32 by (file, storage); empty if it was written without.
     """
 
     reader: TorchZipReader
@@ -43,7 +43,7 @@ class TorchFile:
     refs: tuple[TensorRef, ...]
     extras: tuple[Extra, ...]
     problems: tuple[Finding, ...]
-    checksums: Mapping[tuple[str, str], int]
+    checksums: Mapping[tuple[str, str], tuple[int, int]]
 
 
 class TorchZipReader:
@@ -233,11 +233,11 @@ def _trailing(archive: Archive) -> list[Finding]:
     return [Finding("trailing-bytes", "warning", message, fix="The export leaves the extra bytes out.")]
 
 
-def _checksums(storages: Mapping[str, Record], name: str) -> dict[tuple[str, str], int]:
+def _checksums(storages: Mapping[str, Record], name: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Torch can be told to write no checksums; then they are all 0, which does not mean that the data is damaged."""
     if not any(record.crc for record in storages.values()):
         return {}
-    return {(name, key): record.crc for key, record in storages.items()}
+    return {(name, key): (record.size, record.crc) for key, record in storages.items()}
 
 
 def _extras(walk: TreeWalk) -> tuple[Extra, ...]:
