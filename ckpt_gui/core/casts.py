@@ -1,0 +1,87 @@
+"""Exact casts between element types, block by block, without torch.
+
+Sixteen-bit types have 65,536 bit patterns, so a cast from one is a look-up in a table made once. fp32 → bf16 rounds to
+nearest even on the integer bits, as torch does; the remaining casts are numpy's own, which round the same way. NaN
+stays NaN; a finite value that becomes infinite is counted, so that the user can be told (`cast-overflow`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckpt_gui.core.dtypes import BY_NAME
+
+Array = NDArray[Any]
+
+
+def as_float(raw: Array, dtype: str) -> Array:
+    """Return the values of raw bytes as fp32 (fp64 for fp64 and wide integers).
+
+    Args:
+        raw: One-dimensional uint8 array.
+        dtype: Element type of the bytes: a float of 16 to 64 bits, an integer or a bool.
+    """
+    if dtype == "bf16":
+        return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    values = raw.view(BY_NAME[dtype].numpy)
+    return (
+        values if dtype in ("fp32", "fp64") else values.astype(np.float32 if BY_NAME[dtype].bits <= 16 else np.float64)
+    )
+
+
+def cast(raw: Array, source: str, target: str) -> tuple[Array, int]:
+    """Cast raw bytes to another float type.
+
+    Args:
+        raw: One-dimensional uint8 array of whole elements.
+        source: Element type of `raw`.
+        target: Element type wanted.
+
+    Returns:
+        The new bytes as a uint8 array, and how many finite values became infinite.
+    """
+    if source == target:
+        return raw, 0
+    if BY_NAME[source].bits == 16:
+        values, overflow = _table(source, target)
+        patterns = raw.view(np.uint16)
+        count = int(np.count_nonzero(overflow[patterns])) if overflow is not None else 0
+        return values[patterns].view(np.uint8), count
+    return _cast_values(raw, source, target)
+
+
+@lru_cache(maxsize=16)
+def _table(source: str, target: str) -> tuple[Array, Array | None]:
+    """Return the results for all 65,536 patterns, and a mask of those that overflow (None if none can)."""
+    patterns = np.arange(65536, dtype=np.uint16).view(np.uint8)
+    result, count = _cast_values(patterns, source, target)
+    table = result.view(_carrier(target))
+    if not count:
+        return table, None
+    return table, np.isinf(as_float(result, target)) & np.isfinite(as_float(patterns, source))
+
+
+def _cast_values(raw: Array, source: str, target: str) -> tuple[Array, int]:
+    values = as_float(raw, source)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = _to_bf16(values.astype(np.float32)) if target == "bf16" else values.astype(BY_NAME[target].numpy)
+    out = np.ascontiguousarray(result).view(np.uint8)
+    if BY_NAME[target].bits >= BY_NAME[source].bits and target != "fp16":
+        return out, 0
+    return out, int(np.count_nonzero(np.isinf(as_float(out, target)) & np.isfinite(values)))
+
+
+def _to_bf16(values: Array) -> Array:
+    """Round fp32 to the nearest bf16, ties to even, NaN kept (made quiet)."""
+    bits = values.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), ((bits >> 16) | 0x40).astype(np.uint16), rounded)
+
+
+def _carrier(dtype: str) -> str:
+    """Return the unsigned integer type that carries a type's bits."""
+    return {16: "uint16", 32: "uint32", 64: "uint64"}[BY_NAME[dtype].bits]

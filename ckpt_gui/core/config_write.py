@@ -1,0 +1,141 @@
+"""Write `config.json` and `params.json` so that every reader of them builds the same model.
+
+`config.json` is written in transformers 4's spelling, which transformers 5 reads as well; the other way round,
+version 4 silently takes a rotary base of 10,000. Every field that is not understood is kept. `params.json` gets
+`multiple_of` and `ffn_dim_multiplier` that give the width by Meta's formula, beside `hidden_dim` and `head_dim` for
+readers that have no formula. Sources: transformers 4.57 and 5.24 `configuration_llama.py`; Meta llama3 `model.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.families.schema import Family
+from ckpt_gui.core.model_config import ModelConfig, meta_ffn
+
+# Fields that a Llama config has, with the value transformers assumes; written only where no source config says more.
+_DEFAULTS: dict[str, Any] = {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
+# Llama 1 and 2 as Meta released them have no rope_theta, no length; transformers assumes these.
+_ROPE_THETA, _MAX_POSITIONS = 10000.0, 4096
+# Llama 3: its rotary base (with a context of 8192) and its vocabulary (with its begin and end of text).
+_LLAMA3_THETA, _LLAMA3_VOCAB = 500000.0, 128256
+
+
+def hf_config(
+    family: Family, config: ModelConfig, dims: Mapping[str, int], *, dtype: str, tied: bool, biases: frozenset[str]
+) -> dict[str, Any]:
+    """Return a config.json for Hugging Face.
+
+    Args:
+        family: The architecture.
+        config: What the source says.
+        dims: True sizes, as the tensors have them.
+        dtype: Short name of the element type of most tensors.
+        tied: Whether the head is the embedding.
+        biases: Config flags of biases that are stored (`attention_bias`, `mlp_bias`).
+    """
+    if config.is_hf:
+        written = dict(config.raw)
+    else:
+        written = {"architectures": [family.architecture], "model_type": family.model_types[0], **_DEFAULTS}
+        written |= dict.fromkeys(biases, True)
+        long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
+        written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
+        if dims.get("vocab") == _LLAMA3_VOCAB:
+            written |= {"bos_token_id": 128000, "eos_token_id": 128001}
+    text = written.get("text_config")
+    if isinstance(text, Mapping):
+        written["text_config"] = _text_fields(dict(text), config, dims, dtype, tied)
+        return _tied_at_top(written, dtype, tied)
+    return _text_fields(written, config, dims, dtype, tied)
+
+
+def _text_fields(
+    written: dict[str, Any], config: ModelConfig, dims: Mapping[str, int], dtype: str, tied: bool
+) -> dict[str, Any]:
+    names = {
+        "hidden_size": "hidden", "intermediate_size": "ffn", "num_hidden_layers": "layers", "head_dim": "head_dim",
+        "num_attention_heads": "heads", "num_key_value_heads": "kv_heads", "vocab_size": "vocab",
+    }  # fmt: skip
+    written |= {field: dims[name] for field, name in names.items() if name in dims}
+    if config.norm_eps is not None:
+        written["rms_norm_eps"] = config.norm_eps
+    for new in ("rope_parameters", "dtype"):
+        written.pop(new, None)
+    written["rope_theta"] = config.rope_theta if config.rope_theta is not None else _ROPE_THETA
+    written["rope_scaling"] = dict(config.rope_scaling) if config.rope_scaling else None
+    written["torch_dtype"] = torch_name(dtype)
+    written["tie_word_embeddings"] = tied
+    return written
+
+
+def _tied_at_top(written: dict[str, Any], dtype: str, tied: bool) -> dict[str, Any]:
+    written.pop("dtype", None)
+    return written | {"torch_dtype": torch_name(dtype), "tie_word_embeddings": tied}
+
+
+def torch_name(dtype: str) -> str:
+    """Return torch's name of an element type."""
+    return BY_NAME[dtype].torch or dtype
+
+
+def meta_params(config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
+    """Return a params.json for Meta's programs."""
+    written: dict[str, Any] = {} if config.is_hf else dict(_flat(config.raw))
+    own = (written.get("multiple_of"), written.get("ffn_dim_multiplier"))
+    right = meta_ffn(dims["hidden"], *own) == dims["ffn"]
+    multiple_of, multiplier = own if right else ffn_formula(dims["hidden"], dims["ffn"])
+    for stale in ("ffn_dim_multiplier", "use_scaled_rope"):
+        written.pop(stale, None)
+    names = {
+        "dim": "hidden", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "kv_heads", "head_dim": "head_dim",
+        "hidden_dim": "ffn", "vocab_size": "vocab",
+    }  # fmt: skip
+    written |= {field: dims[name] for field, name in names.items() if name in dims}
+    written["multiple_of"] = multiple_of
+    if multiplier is not None:
+        written["ffn_dim_multiplier"] = multiplier
+    written["norm_eps"] = config.norm_eps if config.norm_eps is not None else 1e-5
+    if config.rope_theta is not None:
+        written["rope_theta"] = config.rope_theta
+    if config.rope_scaling or config.rope_unknown:
+        written |= _scaled_rope(config.rope_scaling or {})
+    return written
+
+
+def _flat(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = raw.get("model")
+    return inner if isinstance(inner, Mapping) else raw
+
+
+def _scaled_rope(scaling: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Meta's fields: the flag, and the factors that its own files leave to the program."""
+    fields = {
+        "rope_scaling_factor": "factor",
+        "rope_low_freq_factor": "low_freq_factor",
+        "rope_high_freq_factor": "high_freq_factor",
+        "original_max_position_embeddings": "original_max_position_embeddings",
+    }
+    return {"use_scaled_rope": True} | {name: scaling[key] for name, key in fields.items() if key in scaling}
+
+
+def ffn_formula(hidden: int, ffn: int) -> tuple[int, float | None]:
+    """Return `multiple_of` and the shortest `ffn_dim_multiplier` that give a width by Meta's formula.
+
+    >>> ffn_formula(4096, 11008), ffn_formula(4096, 14336), ffn_formula(576, 1536)
+    ((256, None), (1024, 1.3), (256, None))
+    """
+    steps = [step for step in (256, 1024, 4096, 512, 128, 64, 32, 16, 8, 4, 2, 1) if ffn % step == 0]
+    for step in steps:
+        if meta_ffn(hidden, step, None) == ffn:
+            return step, None
+    exact = ffn / max(int(2 * 4 * hidden / 3), 1)
+    for digits in range(1, 12):
+        for step in sorted(steps, reverse=True):
+            for value in {math.floor(exact * 10**digits) / 10**digits, math.ceil(exact * 10**digits) / 10**digits}:
+                if meta_ffn(hidden, step, value) == ffn:
+                    return step, value
+    return 1, exact

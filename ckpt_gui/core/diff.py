@@ -1,0 +1,135 @@
+"""The key-tree diff: what is in the file beside what is expected in a layout, row by row.
+
+Rows are read off an export, so the diff that is shown and the fix that is made agree by construction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ckpt_gui.core.passes.check import expected, stored_name
+from ckpt_gui.core.plan import Dropped, Entry, Plan
+from ckpt_gui.core.retarget import Export
+from ckpt_gui.core.tensors import TensorRef
+
+State = Literal["same", "renamed", "transform", "tied", "dtype", "shape", "missing", "extra", "aside", "error"]
+# In the order of attention: a folded group shows the first that one of its rows has.
+STATES: tuple[State, ...] = (
+    "error", "missing", "shape", "extra", "transform", "renamed", "tied", "dtype", "same", "aside",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the diff.
+
+    Attributes:
+        state: How the two sides compare.
+        key: Name in the file, without the section; empty if missing.
+        expected: Name in the expected layout; empty if nothing is expected there.
+        shape: Shape in the file; None if missing.
+        expected_shape: Shape expected; None if not known or nothing is expected.
+        dtype: Element type in the file, or expected for a missing tensor.
+        nbytes: Bytes in the file; 0 if missing.
+        ref: The stored tensor; None if missing.
+        note: Why it is so, in a sentence; may be empty.
+    """
+
+    state: State
+    key: str
+    expected: str
+    shape: tuple[int, ...] | None
+    expected_shape: tuple[int | None, ...] | None
+    dtype: str
+    nbytes: int
+    ref: TensorRef | None
+    note: str = ""
+
+    @property
+    def path(self) -> str:
+        """The name under which the row stands in the tree."""
+        return self.key or self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All rows, in file order with missing ones last, and how many there are of each state."""
+
+    rows: tuple[Row, ...]
+    counts: Mapping[str, int]
+
+    def summary(self) -> str:
+        """Return one line for the status bar: what the export will match."""
+        bad = {name: self.counts.get(name, 0) for name in ("missing", "extra", "shape")}
+        good = sum(1 for r in self.rows if r.expected and r.state in ("same", "renamed", "transform", "tied", "dtype"))
+        return f"{good} match · {bad['missing']} missing · {bad['extra']} extra" + (
+            f" · {bad['shape']} wrong shape" if bad["shape"] else ""
+        )
+
+
+def diff_expected(export: Export) -> Diff:
+    """Compare a checkpoint with the layout of an export."""
+    plan = export.plan
+    shapes = {key: shape for _, key, shape in expected(plan)}
+    hub = {id(e.ref): e.key for e in plan.entries}
+    head = plan.tie.head if plan.tie.state in ("equal", "same-storage") else None
+    loose = {id(e.ref) for e in plan.unmapped}
+    rows = [_entry(e, shapes.get(hub.get(id(e.ref), "")), head, id(e.ref) in loose) for e in _first_uses(export)]
+    rows += [_dropped(d) for d in export.dropped]
+    rows += _missing(plan, export, shapes)
+    order = {id(r): n for n, r in enumerate(plan.source.refs)}
+    rows.sort(key=lambda r: order[id(r.ref)] if r.ref is not None else len(order))
+    return Diff(tuple(rows), Counter(r.state for r in rows))
+
+
+def _first_uses(export: Export) -> list[Entry]:
+    seen: set[int] = set()
+    return [e for e in export.entries if not (id(e.ref) in seen or seen.add(id(e.ref)))]  # type: ignore[func-returns-value]
+
+
+def _entry(entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool) -> Row:
+    ref = entry.ref
+    state, note = _state(entry, wanted, head, loose)
+    return Row(state, ref.key, "" if loose else entry.key, ref.shape, wanted, ref.dtype, ref.nbytes, ref, note)
+
+
+def _state(
+    entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool
+) -> tuple[State, str]:
+    if loose:
+        return "extra", "fits no part of the expected layout; an export carries it along"
+    shape = entry.output.shape
+    if wanted and (len(wanted) != len(shape) or any(w not in (None, s) for w, s in zip(wanted, shape, strict=False))):
+        return "shape", "the shape is not the expected one"
+    if any(op.name == "permute" for op in entry.ops):
+        return "transform", "rows change places between the rotary conventions"
+    if head is not None and entry.ref is head:
+        return "tied", "equals the embedding"
+    if entry.output.dtype != entry.ref.dtype:
+        return "dtype", f"cast to {entry.output.dtype}"
+    if entry.key != entry.ref.key:
+        return "renamed", entry.why or "wrapper names go"
+    return "same", ""
+
+
+def _dropped(dropped: Dropped) -> Row:
+    states: dict[str, State] = {"redundant": "tied", "not-weights": "aside", "other-section": "aside"}
+    ref = dropped.ref
+    state = states.get(dropped.kind, "extra")
+    key = ref.full_key if state == "aside" else ref.key
+    return Row(state, key, "", ref.shape, None, ref.dtype, ref.nbytes, ref, dropped.reason)
+
+
+def _missing(plan: Plan, export: Export, shapes: Mapping[str, tuple[int | None, ...]]) -> list[Row]:
+    layout = export.layout or plan.layout
+    written = {e.key for e in export.entries}
+    rows = []
+    for spec in plan.missing:
+        name = stored_name(layout, spec.key) if layout else spec.key
+        if name not in written:
+            note = "is expected and not in the file"
+            rows.append(Row("missing", "", name, None, shapes.get(spec.key), spec.dtype, 0, None, note))
+    return rows

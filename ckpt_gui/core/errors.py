@@ -1,0 +1,85 @@
+"""What can go wrong with a checkpoint, said to a person.
+
+A `CheckpointError` is raised when a file cannot be read at all, or a wanted step cannot be done. What the user
+should merely know is not an exception but a `Finding` in the plan. Both carry a stable code (the table of codes is
+in the README) and a sentence that says what, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["info", "warning", "error"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be read, or a step that is refused.
+
+    Args:
+        code: One of the finding codes, such as `truncated`.
+        message: One sentence for a person: what is wrong, where, and how many bytes.
+        fix: What the user can do about it.
+        path: The file concerned.
+        key: The tensor concerned.
+        offset: The byte in the file at which reading stopped.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        fix: str | None = None,
+        path: str | None = None,
+        key: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        """Keep the parts; the exception's text is the message alone."""
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.fix = fix
+        self.path = path
+        self.key = key
+        self.offset = offset
+
+    def as_finding(self) -> Finding:
+        """Return the same fact as a finding of severity `error`."""
+        return Finding(self.code, "error", self.message, keys=(self.key,) if self.key else (), fix=self.fix)
+
+
+class Cancelled(Exception):
+    """Raised inside a long job when its user has asked it to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the user should know about a checkpoint.
+
+    Attributes:
+        code: Stable name, such as `tied-conflict`.
+        severity: `info`, `warning` or `error`.
+        message: One sentence for a person.
+        keys: The tensors concerned, as they are called in the file (all of them; reports show the first 20).
+        fix: What `fix` does about it, or what the user can do; None where there is nothing to do.
+        blocking: True if no whole export can be made until the user has settled it.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    keys: tuple[str, ...] = ()
+    fix: str | None = None
+    blocking: bool = False
+
+    def replace(self, **changes: object) -> Finding:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def worst_first(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Sort findings by severity, blocking ones first, else in the order given."""
+    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), not f.blocking)))

@@ -1,0 +1,161 @@
+"""The rows of the fix plan: every kind of change that an export makes, in words, with its evidence.
+
+Read off the finished export, so that what is shown and what is done can not differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ckpt_gui.core.keys import template
+from ckpt_gui.core.plan import Entry, Step
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.retarget import Export
+
+EXAMPLES = 4
+TITLES = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune"}
+
+
+def export_steps(export: Export) -> tuple[Step, ...]:
+    """Return the steps in the order in which they are done; kinds that change nothing are absent."""
+    makers = (_section, _unwrap, _rename, _permute, _buffers, _tie, _untie, _copy, _user, _cast, _config)
+    return tuple(step for maker in makers if (step := maker(export)))
+
+
+def _pairs(entries: Iterable[Entry]) -> tuple[tuple[str, str], ...]:
+    """Return one (before, after) example for each pair of templates."""
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for entry in entries:
+        seen.setdefault((template(entry.ref.key), template(entry.key)), (entry.ref.key, entry.key))
+        if len(seen) >= EXAMPLES:
+            break
+    return tuple(seen.values())
+
+
+def _keys(entries: Iterable[Entry]) -> tuple[str, ...]:
+    return tuple(e.ref.full_key for e in entries)
+
+
+def _section(export: Export) -> Step | None:
+    plan = export.plan
+    if not plan.section or export.target.layout == "same":
+        return None
+    beside = Counter(d.kind for d in plan.dropped if d.kind in ("not-weights", "other-section"))
+    text = (
+        f"{sum(beside.values())} tensors beside it are optimizer state or lie elsewhere"
+        if beside
+        else "only it holds tensors"
+    )
+    name = " → ".join(plan.section)
+    return Step("section", f"Take the weights out of `{name}`", len(plan.weights), text)
+
+
+def _unwrap(export: Export) -> Step | None:
+    plan = export.plan
+    if not plan.wrappers:
+        return None
+    entries = [e for e in export.entries if any(w in e.ref.key.split(".") for w in plan.wrappers)]
+    evidence = next((f.message for f in plan.findings if f.code == "wrapper-prefix"), "")
+    names = ", ".join(f"`{w}`" for w in plan.wrappers)
+    return Step("unwrap", f"Take off {names}", len(entries), evidence, optional=False, keys=_keys(entries))
+
+
+def _rename(export: Export) -> Step | None:
+    plan = export.plan
+    if plan.layout is None or export.layout is None or (plan.layout is export.layout and not plan.prefix):
+        return None
+    entries = [e for e in export.entries if e.why and e not in plan.unmapped]
+    before, after = (TITLES.get(x.name, x.name) for x in (plan.layout, export.layout))
+    title = f"Rename {before} → {after}"
+    if plan.layout is export.layout:
+        title = f"Put `{plan.prefix}` before the keys"
+    expected = len(plan.entries) + len(plan.missing)
+    evidence = f"{len(plan.entries)} of {expected} expected tensors found by name and shape"
+    return Step("rename", title, len(entries), evidence, examples=_pairs(entries), keys=_keys(entries))
+
+
+def _permute(export: Export) -> Step | None:
+    entries = [e for e in export.entries if any(op.name == "permute" for op in e.ops)]
+    if not entries:
+        return None
+    plan = export.plan
+    heads, kv_heads = plan.dims.get("heads"), plan.dims.get("kv_heads")
+    origin = plan.dims_from.get("heads", "nowhere")
+    order = dict(plan.family.row_order) if plan.family else {}
+    before, after = (TITLES.get(x.name, x.name) if x else "?" for x in (plan.layout, export.layout))
+    orders = [order.get(x.name, "?") if x else "?" for x in (plan.layout, export.layout)]
+    evidence = (
+        f"{before} keeps the rotary rows of a head as {orders[0]}, {after} as {orders[1]}; "
+        f"{heads} heads and {kv_heads} key/value heads, from {origin}"
+    )
+    return Step("permute", "Reorder the rows of q and k", len(entries), evidence, changes_values=True,
+                certain=heads is not None, keys=_keys(entries))  # fmt: skip
+
+
+def _buffers(export: Export) -> Step | None:
+    gone = [d for d in export.dropped if d.kind == "buffer"]
+    if not gone:
+        return None
+    reasons = "; ".join(dict.fromkeys(d.reason for d in gone))
+    keys = tuple(d.ref.full_key for d in gone)
+    return Step("buffers", f"Leave out {len(gone)} computed tensors", len(gone), reasons, optional=True, keys=keys)
+
+
+def _tie(export: Export) -> Step | None:
+    gone = [d for d in export.dropped if d.kind == "redundant"]
+    if not gone:
+        return None
+    ref = gone[0].ref
+    evidence = f"it {gone[0].reason}; {ref.nbytes:,} bytes saved"
+    return Step("tie", f"Leave out `{ref.key}`", 1, evidence, optional=True, keys=(ref.full_key,))
+
+
+def _untie(export: Export) -> Step | None:
+    tie = export.plan.tie
+    if tie.state != "different" or not tie.flag or tie.head is None:
+        return None
+    return Step("untie", "Keep the trained head and mark the model untied", 1,
+                f"the head differs from the embedding, while {tie.flag_from} says tied",
+                keys=(tie.head.full_key,))  # fmt: skip
+
+
+def _copy(export: Export) -> Step | None:
+    copies = [e for e in export.entries if e.why == "the output head is the embedding"]
+    if not copies:
+        return None
+    return Step("tie", f"Write the embedding as `{copies[0].key}` too", 1,
+                "the model is tied, and this layout stores the head all the same", keys=_keys(copies))  # fmt: skip
+
+
+def _user(export: Export) -> Step | None:
+    gone = [d for d in export.dropped if d.kind == "user"]
+    if not gone:
+        return None
+    return Step(
+        "drop",
+        f"Leave out {len(gone)} tensors",
+        len(gone),
+        "ticked by the user",
+        keys=tuple(d.ref.full_key for d in gone),
+    )
+
+
+def _cast(export: Export) -> Step | None:
+    entries = [e for e in export.entries if any(op.name == "cast" for op in e.ops)]
+    if not entries:
+        return None
+    kinds = Counter((e.ref.dtype, e.output.dtype) for e in entries)
+    evidence = "; ".join(f"{n} from {a} to {b}" for (a, b), n in kinds.items())
+    return Step("cast", f"Cast to {export.target.dtype}", len(entries), evidence, changes_values=True, optional=True,
+                keys=_keys(entries))  # fmt: skip
+
+
+def _config(export: Export) -> Step | None:
+    if not export.texts or (export.target.layout == "same" and not export.plan.config):
+        return None
+    origin = export.plan.config.origin if export.plan.config else "the base folder"
+    names = " and ".join(export.texts)
+    return Step("config", f"Write {names}", len(export.texts), f"from {origin}, sizes as the tensors have them")

@@ -1,0 +1,1 @@
+"""Families: architectures and the ways they are stored, as tables."""

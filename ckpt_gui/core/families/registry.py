@@ -1,0 +1,74 @@
+"""All families, and which of them a set of keys fits.
+
+A new family is one file beside this one and one line in `MODULES`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ckpt_gui.core.families import llama
+from ckpt_gui.core.families.schema import Family, Layout
+from ckpt_gui.core.keys import template
+
+MODULES = (llama,)
+FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
+BY_NAME: dict[str, Family] = {family.name: family for family in FAMILIES}
+LAYOUTS: tuple[str, ...] = tuple(dict.fromkeys(layout.name for family in FAMILIES for layout in family.layouts))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How well keys fit a layout.
+
+    Attributes:
+        family: The family.
+        layout: Its layout.
+        prefix: What has to be put before each key to fit.
+        matched: Keys that are weights of the layout.
+        total: Keys in all.
+    """
+
+    family: Family
+    layout: Layout
+    prefix: str
+    matched: int
+    total: int
+
+
+def templates(keys: Iterable[str]) -> Counter[str]:
+    """Return how many keys have each template."""
+    return Counter(map(template, keys))
+
+
+def count_matches(counts: Counter[str], layout: Layout, prefix: str = "") -> int:
+    """Return how many keys are weights of a layout when `prefix` is put before each that has no slot without it."""
+    table = layout.by_stored
+    return sum(n for t, n in counts.items() if t in table or (prefix and prefix + t in table))
+
+
+def best_matches(counts: Counter[str]) -> tuple[Match, ...]:
+    """Return the families and layouts that fit best, equally well, in the registry's order; empty if none fits."""
+    total = counts.total()
+    found = [
+        Match(family, layout, prefix, count_matches(counts, layout, prefix), total)
+        for family in FAMILIES
+        for layout in family.layouts
+        for prefix in (("", "model.") if layout.name == "hf" else ("",))
+    ]
+    best = max((m.matched for m in found), default=0)
+    top = [m for m in found if m.matched == best and best > 0]
+    plain = [m for m in top if not m.prefix]
+    return tuple(plain or top)
+
+
+def fits(counts: Counter[str]) -> int:
+    """Return how many keys the best layout knows under their own names."""
+    return max((count_matches(counts, layout) for f in FAMILIES for layout in f.layouts), default=0)
+
+
+def for_model_type(model_type: str | None) -> Family | None:
+    """Return the family that a config's `model_type` names, or None."""
+    return next((f for f in FAMILIES if model_type in f.model_types), None)

@@ -1,0 +1,161 @@
+"""The notation in which a family is written down: slots, layouts, rules. Tables only; no family needs code.
+
+The Hugging Face names of a family are the hub. A slot is a tensor of the family under its hub name with its shape in
+symbols; a layout says how else the family is stored, as rules between a stored key and a hub key. `check_family`
+holds the tables to their own rules and is run over all families by a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ckpt_gui.core.keys import anonymous, index_names
+from ckpt_gui.core.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A tensor that the family expects.
+
+    Attributes:
+        key: Hub name; `{layer}` is an index.
+        shape: A symbol, or a product such as `heads*head_dim`, for each size.
+        role: `embedding`, `head`, or empty.
+        when: Config flag that brings it (`attention_bias`); empty where it is always there.
+    """
+
+    key: str
+    shape: tuple[str, ...]
+    role: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One stored key ⇄ one hub key.
+
+    Attributes:
+        stored: Name in the layout.
+        hub: Name of the slot.
+        ops: Value changes on the way from the layout to the hub.
+    """
+
+    stored: str
+    hub: str
+    ops: tuple[Op, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A stored tensor that is known and not a weight.
+
+    Attributes:
+        key: Its name in the layout.
+        reason: Why it can be left out.
+        normal: True if the layout's own files carry it, so that it is no fault.
+    """
+
+    key: str
+    reason: str
+    normal: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which a family is stored.
+
+    Attributes:
+        name: `hf`, `meta`, `torchtune`, ….
+        rules: Stored ⇄ hub.
+        ignored: Computed buffers and the like.
+        head_always: True if the layout's files hold the output head even when it is tied to the embedding.
+        source: Where the table was taken from.
+    """
+
+    name: str
+    rules: tuple[Rule, ...]
+    ignored: tuple[Ignored, ...] = ()
+    head_always: bool = False
+    source: str = ""
+
+    @cached_property
+    def by_stored(self) -> dict[str, Rule]:
+        """Rules by the stored key's anonymous template."""
+        return {anonymous(r.stored): r for r in self.rules}
+
+    @cached_property
+    def by_hub(self) -> dict[str, Rule]:
+        """Rules by the hub key's anonymous template."""
+        return {anonymous(r.hub): r for r in self.rules}
+
+    @cached_property
+    def by_ignored(self) -> dict[str, Ignored]:
+        """Ignored tensors by anonymous template."""
+        return {anonymous(i.key): i for i in self.ignored}
+
+
+@dataclass(frozen=True)
+class Family:
+    """An architecture.
+
+    Attributes:
+        name: Our name for it.
+        title: How people call it.
+        model_types: `model_type` values of config.json that mean this family.
+        architecture: Class that `architectures` of config.json names.
+        slots: The tensors it expects.
+        layouts: The ways it is stored; the first is `hf`.
+        tie_default: `tie_word_embeddings` of the config class when the flag is absent.
+        row_order: Rotary convention by layout, for the user's eyes.
+        source: Where the table was taken from.
+    """
+
+    name: str
+    title: str
+    model_types: tuple[str, ...]
+    architecture: str
+    slots: tuple[Slot, ...]
+    layouts: tuple[Layout, ...]
+    tie_default: bool
+    row_order: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+
+    @cached_property
+    def by_slot(self) -> dict[str, Slot]:
+        """Slots by the hub key's anonymous template."""
+        return {anonymous(s.key): s for s in self.slots}
+
+    def layout(self, name: str) -> Layout | None:
+        """Return the layout of that name, or None."""
+        return next((x for x in self.layouts if x.name == name), None)
+
+    def role(self, role: str) -> str | None:
+        """Return the hub key with that role (`embedding`, `head`), or None."""
+        return next((s.key for s in self.slots if s.role == role), None)
+
+
+def hf_layout(slots: tuple[Slot, ...], ignored: tuple[Ignored, ...], source: str) -> Layout:
+    """Return the hub itself as a layout: every name stands for itself."""
+    return Layout("hf", tuple(Rule(s.key, s.key) for s in slots), ignored, source=source)
+
+
+def check_family(family: Family) -> list[str]:
+    """Return what is wrong with a family's tables, one sentence each; empty if all is well."""
+    faults = []
+    slots = family.by_slot
+    if len(slots) != len(family.slots):
+        faults.append(f"{family.name}: two slots share a template")
+    for layout in family.layouts:
+        if len(layout.by_stored) != len(layout.rules):
+            faults.append(f"{family.name}/{layout.name}: a stored key is claimed twice")
+        if layout.by_stored.keys() & layout.by_ignored.keys():
+            faults.append(f"{family.name}/{layout.name}: a key is both a weight and ignored")
+        if not layout.source:
+            faults.append(f"{family.name}/{layout.name}: no source given")
+        faults += [
+            f"{family.name}/{layout.name}: {rule.hub} is no slot, or its indices differ"
+            for rule in layout.rules
+            if anonymous(rule.hub) not in slots or index_names(rule.stored) != index_names(rule.hub)
+        ]
+    return faults

@@ -1,0 +1,93 @@
+"""Keys: their segments, their templates, their natural order, and how foreign text is shown.
+
+A key is split at dots. Whole segments that are numbers are indices: `layers.3.wq.weight` has the template
+`layers.{}.wq.weight` and the indices `(3,)`. Family tables name their indices (`layers.{layer}.wq.weight`); the
+names are kept beside the template, so that two indices can never be mixed up.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
+_NAMED = re.compile(r"\{(\w+)\}")
+# Control, format and bidi characters, line and paragraph separators, surrogates and unassigned code points.
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def template(key: str) -> str:
+    """Replace each numeric segment by `{}`.
+
+    >>> template("model.layers.12.mlp.experts.3.w1.weight")
+    'model.layers.{}.mlp.experts.{}.w1.weight'
+    """
+    return NUMBER.sub("{}", key)
+
+
+def indices(key: str) -> tuple[int, ...]:
+    """Return the numeric segments in order.
+
+    >>> indices("model.layers.12.mlp.experts.3.w1.weight")
+    (12, 3)
+    """
+    return tuple(int(n) for n in NUMBER.findall(key))
+
+
+@lru_cache(maxsize=4096)
+def anonymous(named: str) -> str:
+    """Return a table's template with its index names removed.
+
+    >>> anonymous("layers.{layer}.wq.weight")
+    'layers.{}.wq.weight'
+    """
+    return _NAMED.sub("{}", named)
+
+
+@lru_cache(maxsize=4096)
+def index_names(named: str) -> tuple[str, ...]:
+    """Return the names of a table template's indices in order.
+
+    >>> index_names("layers.{layer}.experts.{expert}.w1")
+    ('layer', 'expert')
+    """
+    return tuple(_NAMED.findall(named))
+
+
+def bind(named: str, key: str) -> dict[str, int]:
+    """Return the index values of a key that fits a table template.
+
+    >>> bind("layers.{layer}.experts.{expert}.w1", "layers.3.experts.7.w1")
+    {'layer': 3, 'expert': 7}
+    """
+    return dict(zip(index_names(named), indices(key), strict=True))
+
+
+@lru_cache(maxsize=65536)
+def natural(key: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which `layers.2` comes before `layers.10`.
+
+    >>> sorted(["a.10", "a.2", "a.b"], key=natural)
+    ['a.2', 'a.10', 'a.b']
+    """
+    return tuple((0, int(s), "") if s.isascii() and s.isdigit() and len(s) < 19 else (1, 0, s) for s in key.split("."))
+
+
+def safe_text(text: str, limit: int = 200) -> str:
+    r"""Return foreign text fit to be shown: control and bidi characters escaped, long text cut in the middle.
+
+    >>> safe_text("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    shown = "".join(c if unicodedata.category(c) not in _UNSAFE_CATEGORIES else _escape(c) for c in text[: limit * 4])
+    if len(text) <= limit and len(shown) <= limit * 2:
+        return shown
+    half = limit // 2
+    tail = "".join(c if unicodedata.category(c) not in _UNSAFE_CATEGORIES else _escape(c) for c in text[-half:])
+    return f"{shown[:half]}…{tail} ({len(text):,} characters)"
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

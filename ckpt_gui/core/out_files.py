@@ -1,0 +1,234 @@
+"""Which files an export consists of, and where every byte of each will lie.
+
+The split into shards is huggingface_hub's own, so that loaders see what `save_pretrained` would have made.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from huggingface_hub import split_state_dict_into_shards_factory
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats import safetensors, torch_zip
+from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
+from ckpt_gui.core.formats.torch_values import StateDict
+from ckpt_gui.core.plan import Entry
+from ckpt_gui.core.retarget import Export
+from ckpt_gui.core.tensors import ForeignObject, TensorRef, TensorSpec
+
+# Names by (layout, container); `{suffix}` is empty for a single file.
+_NAMES = {
+    ("hf", "safetensors"): "model{suffix}.safetensors",
+    ("hf", "torch"): "pytorch_model{suffix}.bin",
+    ("meta", "torch"): "consolidated.00.pth",
+    ("meta", "safetensors"): "consolidated.safetensors",
+    ("torchtune", "torch"): "torchtune_model.pt",
+    ("torchtune", "safetensors"): "torchtune_model.safetensors",
+}
+_INDEX = {"safetensors": "model.safetensors.index.json", "torch": "pytorch_model.bin.index.json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One tensor's bytes in one file, made once even if two names share them.
+
+    Attributes:
+        name: Key (safetensors) or record (torch): what the layout's offsets call it.
+        entry: What makes it.
+    """
+
+    name: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class OutFile:
+    """A file of tensors to be written.
+
+    Attributes:
+        name: Its name in the folder.
+        parts: The bytes to fill in.
+        keys: Every key it will hold → the part that holds its bytes.
+        layout: Where everything lies.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    keys: Mapping[str, str]
+    layout: FileLayout
+
+
+def plan_files(export: Export) -> tuple[tuple[OutFile, ...], dict[str, str]]:
+    """Return the files of tensors, and the index file's text by its name (empty for a single file).
+
+    Raises:
+        CheckpointError: The container can not hold the tensors.
+    """
+    groups = _groups(export)
+    files = tuple(_file(export, name, entries) for name, entries in groups.items())
+    return files, _index(export, groups)
+
+
+def _groups(export: Export) -> dict[str, list[Entry]]:
+    if export.target.layout == "same":
+        return _same_groups(export)
+    assert export.layout is not None
+    pattern = _NAMES[export.layout.name, export.container]
+    if "{suffix}" not in pattern:
+        return {pattern: list(export.entries)}
+    split = split_state_dict_into_shards_factory(
+        {e.key: e for e in export.entries},
+        get_storage_size=lambda e: e.output.nbytes,
+        filename_pattern=pattern,
+        max_shard_size=export.target.max_shard_bytes,
+    )
+    by_key = {e.key: e for e in export.entries}
+    return {name: [by_key[k] for k in keys] for name, keys in split.filename_to_tensors.items()}
+
+
+def _same_groups(export: Export) -> dict[str, list[Entry]]:
+    """Keep each tensor in the file in which it was."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in export.entries:
+        groups.setdefault(_same_name(entry.ref.file, export), []).append(entry)
+    if not groups:
+        raise CheckpointError("not-a-checkpoint", "There is no tensor to write.")
+    return groups
+
+
+def _same_name(file: str, export: Export) -> str:
+    """Return the file's name, with an ending that fits its content."""
+    name = PurePath(file).name or "model"
+    suffixes = (".safetensors",) if export.container == "safetensors" else (".pt", ".pth", ".bin", ".ckpt")
+    return name if name.endswith(suffixes) else PurePath(name).stem + suffixes[0]
+
+
+def _file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
+    if export.container == "safetensors":
+        parts = tuple(Part(e.key, e) for e in entries)
+        layout = safetensors.layout([e.output for e in entries], _metadata(export))
+        return OutFile(name, parts, {e.key: e.key for e in entries}, layout)
+    return _torch_file(export, name, entries)
+
+
+def _metadata(export: Export) -> dict[str, str]:
+    """Carry the source's metadata; `format` says pt, which transformers 4 wants; records of dropped aliases go."""
+    keys = {e.key for e in export.entries} | {d.key for d in export.dropped}
+    kept = {k: v for k, v in export.plan.source.metadata.items() if k not in keys and v not in keys}
+    return kept | {"format": "pt"}
+
+
+def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
+    records: dict[Any, Part] = {}
+    leaves: dict[str, StoredTensor] = {}
+    for entry in entries:
+        identity = (entry.ref.place, entry.ops)
+        part = records.setdefault(identity, Part(str(len(records)), entry))
+        leaves[entry.key] = StoredTensor(entry.output, part.name)
+    tree: Any = leaves
+    extra: list[Part] = []
+    source = export.plan.source
+    if export.target.layout == "same" and source.tree is not None and len(source.files) == 1:
+        tree, extra = _same_tree(export, entries, leaves, len(records))
+    parts = (*records.values(), *extra)
+    keys = {key: leaf.record for key, leaf in leaves.items()}
+    return OutFile(name, parts, keys, torch_zip.layout(tree, PurePath(name).stem))
+
+
+class _TreeCopy:
+    """Copies the source's tree with new keys for the weights; what is not inert is left out and listed."""
+
+    def __init__(self, export: Export, entries: Sequence[Entry], leaves: Mapping[str, StoredTensor], used: int) -> None:
+        self.section = export.plan.section
+        self.leaves = {e.ref.path: (e.key, leaves[e.key]) for e in entries}
+        self.gone = {d.ref.path for d in export.dropped if d.kind in ("redundant", "user", "buffer")}
+        self.used = used
+        self.parts: list[Part] = []
+        self.records: dict[Any, str] = {}
+
+    def copy(self, value: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(value, TensorRef):
+            return self._other(value)
+        if isinstance(value, dict):
+            return self._dict(value, path)
+        if isinstance(value, list | tuple) and not hasattr(value, "_fields") and type(value) in (list, tuple):
+            kept = [self.copy(v, (*path, str(i))) for i, v in enumerate(value) if not isinstance(v, ForeignObject)]
+            return kept if isinstance(value, list) else tuple(kept)
+        return value
+
+    def _dict(self, value: dict[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
+        made: dict[Any, Any] = StateDict() if isinstance(value, StateDict) else {}
+        for key, item in value.items():
+            if isinstance(item, ForeignObject):
+                continue
+            if isinstance(item, TensorRef):
+                if item.path in self.gone:
+                    continue
+                new, leaf = self.leaves.get(item.path, (None, None))
+                if leaf is not None:
+                    made[new if len(item.path) == len(self.section) + 1 else key] = leaf
+                    continue
+            made[key] = self.copy(item, (*path, str(key)))
+        if isinstance(made, StateDict) and getattr(value, "attributes", None) is not None:
+            made.attributes = _plain_metadata(value)
+        return made
+
+    def _other(self, ref: TensorRef) -> StoredTensor:
+        """Carry a tensor that is not a weight as it is."""
+        if ref.place not in self.records:
+            self.records[ref.place] = name = str(self.used + len(self.parts))
+            spec = TensorSpec(ref.key, ref.dtype, ref.shape)
+            self.parts.append(Part(name, Entry(spec, (ref,), why="carried")))
+        return StoredTensor(TensorSpec(ref.key, ref.dtype, ref.shape), self.records[ref.place])
+
+
+def _plain_metadata(value: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the `_metadata` of a state dict: module versions by module name."""
+    found = getattr(value, "attributes", {}).get("_metadata")
+    return {"_metadata": found} if isinstance(found, dict) else {}
+
+
+def _same_tree(
+    export: Export, entries: Sequence[Entry], leaves: Mapping[str, StoredTensor], used: int
+) -> tuple[Any, list[Part]]:
+    copier = _TreeCopy(export, entries, leaves, used)
+    return copier.copy(export.plan.source.tree, ()), copier.parts
+
+
+def left_out(value: Any, path: tuple[str, ...] = (), limit: int = 1000) -> list[str]:
+    """Return the places of foreign objects in a tree: what an export of the same container does not carry."""
+    found: list[str] = []
+    stack = [(value, path)]
+    while stack and len(found) < limit:
+        item, where = stack.pop()
+        if isinstance(item, ForeignObject):
+            found.append(f"{'.'.join(where)} ({item.name})")
+        elif isinstance(item, dict):
+            stack += [(v, (*where, str(k))) for k, v in item.items()]
+        elif type(item) in (list, tuple):
+            stack += [(v, (*where, str(i))) for i, v in enumerate(item)]
+    return sorted(found)
+
+
+def _index(export: Export, groups: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
+    had_index = export.target.layout == "same" and any(n.endswith(".index.json") for n in _source_names(export))
+    if len(groups) < 2 and not had_index:
+        return {}
+    total = sum(e.output.nbytes for entries in groups.values() for e in entries)
+    parameters = sum(math.prod(e.output.shape) for entries in groups.values() for e in entries)
+    weight_map = {e.key: name for name, entries in groups.items() for e in entries}
+    index = {
+        "metadata": {"total_size": total, "total_parameters": parameters},
+        "weight_map": dict(sorted(weight_map.items())),
+    }
+    return {_INDEX[export.container]: json.dumps(index, indent=2) + "\n"}
+
+
+def _source_names(export: Export) -> list[str]:
+    return [export.plan.source.path, *(f.name for f in export.plan.source.files)]

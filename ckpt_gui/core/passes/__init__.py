@@ -1,0 +1,29 @@
+"""The passes, in order: each a pure step from one plan to the next.
+
+A new pass is one file beside these and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ckpt_gui.core.passes.check import check
+from ckpt_gui.core.passes.detect import detect
+from ckpt_gui.core.passes.dims import find_dims
+from ckpt_gui.core.passes.rename import rename
+from ckpt_gui.core.passes.section import find_section
+from ckpt_gui.core.passes.ties import judge_ties
+from ckpt_gui.core.passes.unwrap import unwrap
+from ckpt_gui.core.plan import Plan
+
+Pass = Callable[[Plan], Plan]
+
+PIPELINE: tuple[Pass, ...] = (
+    find_section,  # which nested dict holds the weights
+    unwrap,  # names that wrappers put into keys go
+    detect,  # family and layout, with evidence
+    rename,  # hub names and the ops they need; buffers out
+    find_dims,  # sizes from config and shapes
+    judge_ties,  # embedding and head, by role and bytes
+    check,  # complete? shapes? types?
+)

@@ -1,0 +1,156 @@
+"""Compare what is there with what the family expects: names, shapes, types.
+
+Complete means that every expected tensor is there with its expected shape; the message says loudly when it is not.
+Tensors are named to the user in the file's own layout.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.families.schema import Layout, Slot
+from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
+from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.tensors import TensorSpec
+
+
+def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
+    """Yield each expected tensor: its slot, its hub key, and its shape (None where a size is not known)."""
+    if plan.family is None:
+        return
+    present = {template(e.key) for e in plan.entries}
+    for slot in plan.family.slots:
+        if not _wanted(slot, plan, anonymous(slot.key) in present):
+            continue
+        shape = tuple(_size(symbol, plan.dims) for symbol in slot.shape)
+        for number in range(plan.dims.get("layers", 0)) if index_names(slot.key) else (None,):
+            yield slot, slot.key if number is None else slot.key.format(layer=number), shape
+
+
+def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:
+    if slot.when:
+        stated = plan.config.flags.get(slot.when) if plan.config and plan.config.is_hf else None
+        return present if stated is None else stated or present
+    if slot.role == "head":
+        return (plan.tie.head is not None and plan.tie.embedding is not None) or plan.tie.tied is not True
+    return True
+
+
+def _size(symbol: str, dims: Mapping[str, int]) -> int | None:
+    size = 1
+    for name in symbol.split("*"):
+        if name not in dims:
+            return None
+        size *= dims[name]
+    return size
+
+
+def stored_name(layout: Layout, hub: str) -> str:
+    """Return what a hub key is called in a layout; the hub key itself if the layout has no name for it.
+
+    Raises:
+        Nothing: an unknown key is returned as it is.
+    """
+    rule = layout.by_hub.get(template(hub))
+    return rule.stored.format(**bind(rule.hub, hub)) if rule else hub
+
+
+def check(plan: Plan) -> Plan:
+    """Add findings on completeness and types, and set `missing`."""
+    if plan.family is None or plan.layout is None:
+        return plan.found(*_types(plan))
+    by_key = {e.key: e for e in plan.entries}
+    missing: list[TensorSpec] = []
+    wrong: list[tuple[Entry, tuple[int | None, ...]]] = []
+    common = _common_dtype(plan)
+    for _slot, key, shape in expected(plan):
+        entry = by_key.get(key)
+        if entry is None:
+            missing.append(TensorSpec(key, common, tuple(s or 0 for s in shape)))
+        elif not _fits(entry.output.shape, shape):
+            wrong.append((entry, shape))
+    plan = plan.replace(missing=tuple(missing))
+    return plan.found(*_missing(plan), *_shapes(plan, wrong), *_unexpected(plan), *_types(plan), *_no_config(plan))
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(w is None or w == s for s, w in zip(shape, wanted, strict=True))
+
+
+def _common_dtype(plan: Plan) -> str:
+    return Counter(e.output.dtype for e in plan.entries).most_common(1)[0][0] if plan.entries else "bf16"
+
+
+def _missing(plan: Plan) -> list[Finding]:
+    if not plan.missing:
+        return []
+    assert plan.layout is not None
+    names = tuple(stored_name(plan.layout, spec.key) for spec in plan.missing)
+    layers = Counter(n[0] for spec in plan.missing if (n := indices(spec.key)))
+    per_layer = sum(1 for r in plan.layout.rules if "{layer}" in r.stored and not r.stored.endswith(".bias"))
+    whole = sorted(n for n, count in layers.items() if count >= per_layer)
+    total = len(plan.entries) + len(names)
+    text = f"{len(names)} of {total} expected tensors are missing: `{safe_text(names[0])}`"
+    text += f" and {len(names) - 1} more" if len(names) > 1 else ""
+    text += f" (all of layer {', '.join(map(str, whole[:8]))})" if whole else ""
+    return [Finding("missing-tensor", "error", text + ".", names, _missing_advice(plan), blocking=True)]
+
+
+def _missing_advice(plan: Plan) -> str:
+    assert plan.family is not None
+    if len(plan.missing) == 1 and plan.missing[0].key == plan.family.role("head"):
+        return "If the model is known to be tied, --tie copy writes the embedding as its head; else the head is lost."
+    return "Look for a shard that was lost or an interrupted save; nothing can be written without these tensors."
+
+
+def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> list[Finding]:
+    if not wrong:
+        return []
+    entry, wanted = wrong[0]
+    have, want = (" × ".join("?" if s is None else f"{s:,}" for s in shape) for shape in (entry.output.shape, wanted))
+    text = f"`{safe_text(entry.ref.key)}` has the shape {have or 'of a single number'}, where {want} is expected"
+    text += f"; so have {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    keys = tuple(e.ref.key for e, _ in wrong)
+    fix = "Compare the file with the config and the base model; nothing can be written while shapes do not fit."
+    return [Finding("shape-mismatch", "error", text + ".", keys, fix, blocking=True)]
+
+
+def _unexpected(plan: Plan) -> list[Finding]:
+    loose = [
+        e for e in plan.unmapped if not any(e.ref.key in f.keys for f in plan.findings if f.code == "key-collision")
+    ]
+    if not loose:
+        return []
+    keys = tuple(e.ref.key for e in loose)
+    count = f"{len(keys)} tensors fit" if len(keys) > 1 else "1 tensor fits"
+    text = f"{count} no part of the expected layout, such as `{safe_text(keys[0])}`."
+    fix = "An export carries them along under their own names; leave them out by ticking them in the window."
+    return [Finding("unexpected-tensor", "warning", text, keys, fix)]
+
+
+def _types(plan: Plan) -> list[Finding]:
+    counts = Counter(e.output.dtype for e in plan.entries or plan.unmapped)
+    floats = {name: n for name, n in counts.items() if BY_NAME[name].kind == "float"}
+    found = []
+    if len(floats) > 1:
+        rare = min(floats, key=lambda name: floats[name])
+        keys = tuple(e.ref.key for e in plan.entries if e.output.dtype == rare)
+        mix = ", ".join(f"{n} {name}" for name, n in sorted(floats.items(), key=lambda item: -item[1]))
+        fix = "It may be meant so (norms in fp32); --dtype bf16 casts all."
+        found.append(Finding("dtype-mixed", "warning", f"The tensors have several types: {mix}.", keys, fix))
+    stated = plan.config.dtype if plan.config and plan.config.is_hf else None
+    if plan.layout and stated and plan.layout.name == "hf" and floats and stated not in floats:
+        text = f"{plan.config.origin if plan.config else ''} says {stated}; the tensors are {', '.join(floats)}."
+        found.append(Finding("config-mismatch", "warning", text, fix="An export's config follows the tensors."))
+    return found
+
+
+def _no_config(plan: Plan) -> list[Finding]:
+    if plan.config is not None or any(f.code == "config-mismatch" for f in plan.findings):
+        return []
+    text = "No config.json or params.json lies beside the weights: head counts and rotary base can not be known."
+    fix = "Name one with --config FILE, or a folder that has it with --base DIR; head counts alone with --heads."
+    return [Finding("config-missing", "info", text, fix=fix)]

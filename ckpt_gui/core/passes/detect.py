@@ -1,0 +1,130 @@
+"""Say which family this is and how it is stored, with the evidence in words.
+
+Names decide the layout. Families can have the same names (Llama and Mistral): there the config decides, or the user. A
+config that names a family without a table is believed: its tensors are not taken for Llama's because their names agree.
+"""
+
+from __future__ import annotations
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, for_model_type, templates
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
+from ckpt_gui.core.plan import Plan
+
+MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
+TITLES = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune"}
+
+
+def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
+    """Return what the files beside the weights say: config.json, else an earlier export's report, else params.json."""
+    sidecars = plan.source.sidecars
+    try:
+        if sidecars.config is not None:
+            return read_config(sidecars.config), ()
+        if sidecars.origin is not None:
+            return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
+        if sidecars.params is not None:
+            return read_params(sidecars.params), ()
+    except CheckpointError as error:
+        return None, (Finding("config-mismatch", "warning", error.message, fix=error.fix),)
+    return None, ()
+
+
+def detect(plan: Plan) -> Plan:
+    """Set config, family, layout and prefix."""
+    config, problems = load_config(plan)
+    plan = plan.replace(config=config).found(*problems)
+    if not plan.entries:
+        return plan
+    counts = templates(e.key for e in plan.entries)
+    matches = best_matches(counts)
+    if not matches or matches[0].matched < MIN_SHARE * counts.total():
+        return plan.found(_unknown(plan, matches))
+    match, sentence, doubt = _choose(plan, matches)
+    if match is None:
+        return plan.found(doubt) if doubt else plan
+    plan = plan.replace(family=match.family, layout=match.layout, prefix=match.prefix)
+    plan = plan.explained(_layout_evidence(match), sentence)
+    plan = plan.found(doubt) if doubt else plan
+    return plan.found(_prefix_finding(match)) if match.prefix else plan
+
+
+def _choose(plan: Plan, matches: tuple[Match, ...]) -> tuple[Match | None, str, Finding | None]:
+    """Return the match to take, why, and a doubt to tell the user."""
+    wanted = plan.policy.family
+    if wanted is not None:
+        match = next((m for m in matches if m.family.name == wanted), None)
+        return match, f"The family {wanted} was chosen.", None if match else _wrong_family(wanted, matches)
+    model_type = plan.config.model_type if plan.config else None
+    if model_type:
+        family = for_model_type(model_type)
+        match = next((m for m in matches if m.family is family), None)
+        origin = plan.config.origin if plan.config else ""
+        return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None if match else _no_table(model_type)
+    if plan.config and (named := _by_params(plan.config, matches)):
+        return named, f"params.json has the fields of {named.family.title}'s own files.", None
+    return matches[0], f"Nothing names the family; {matches[0].family.title} is assumed.", _ambiguous(matches)
+
+
+def _by_params(config: ModelConfig, matches: tuple[Match, ...]) -> Match | None:
+    """Return the match that fields of params.json tell: only Meta has `multiple_of`, only Mistral `sliding_window`."""
+    names = {"multiple_of": "llama", "sliding_window": "mistral"}
+    wanted = next((family for field, family in names.items() if field in config.raw), None)
+    return next((m for m in matches if m.family.name == wanted), None)
+
+
+def _layout_evidence(match: Match) -> str:
+    example = next(r.stored for r in match.layout.rules if "{layer}" in r.stored)
+    title = TITLES.get(match.layout.name, match.layout.name)
+    return f"{match.matched} of {match.total} keys are {title} names, such as {example.replace('{layer}', 'N')}."
+
+
+def _ambiguous(matches: tuple[Match, ...]) -> Finding | None:
+    names = list(dict.fromkeys(m.family.title for m in matches))
+    if len(names) < 2:
+        return None
+    return Finding(
+        "family-ambiguous",
+        "info",
+        f"The names fit {' and '.join(names)} alike; taken as {names[0]}. Only their configs differ.",
+        fix="Give a config.json with --config, or name the family with --family.",
+    )
+
+
+def _unknown(plan: Plan, matches: tuple[Match, ...]) -> Finding:
+    best = matches[0].matched if matches else 0
+    samples = ", ".join(f"`{safe_text(e.key, 60)}`" for e in plan.entries[:3])
+    return Finding(
+        "unknown-layout",
+        "error",
+        f"{best} of {len(plan.entries)} keys match a known layout. The first keys are {samples}.",
+        fix="Inspect it as it is, or write it without wrappers with --to same.",
+    )
+
+
+def _no_table(model_type: str) -> Finding:
+    known = ", ".join(BY_NAME)
+    return Finding(
+        "unknown-layout",
+        "error",
+        f"The config says model_type {safe_text(model_type, 40)}, a family without a table (known: {known}).",
+        fix="Inspect it as it is, or write it without wrappers with --to same.",
+    )
+
+
+def _wrong_family(wanted: str, matches: tuple[Match, ...]) -> Finding:
+    fitting = ", ".join(dict.fromkeys(m.family.name for m in matches))
+    return Finding(
+        "unknown-layout", "error", f"The keys do not fit the family {safe_text(wanted, 40)}; they fit {fitting}.",
+        fix=f"Choose --family {fitting}.", blocking=True,
+    )  # fmt: skip
+
+
+def _prefix_finding(match: Match) -> Finding:
+    return Finding(
+        "renamed",
+        "warning",
+        f"The keys lack the leading `{match.prefix}` that {TITLES['hf']} names have: a bare backbone was saved.",
+        fix=f"fix puts `{match.prefix}` before them; no value changes.",
+    )

@@ -1,0 +1,167 @@
+"""Find the nested dict that holds the weights.
+
+Trainers save `{"model": …, "optimizer": …, "step": …}` under many names. The section is the one whose keys fit a known
+layout once wrappers are gone; a name alone decides only where nothing fits. Optimizer state is never counted as
+weights, although its tensors are as large. Two sections that fit alike are the user's choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.families.registry import fits, templates
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.passes.unwrap import unwrap_keys
+from ckpt_gui.core.plan import Dropped, Entry, Plan
+from ckpt_gui.core.tensors import TensorRef, TensorSpec
+
+Section = tuple[str, ...]
+
+# Usual names, in order of preference where keys can not decide.
+PREFERRED = ("model", "state_dict", "module", "model_state_dict", "model_ema", "state_dict_ema", "ema_model")
+# A section with one of these names, or a tensor with one of these last segments, is optimizer or scheduler state.
+OPTIMIZER_SECTIONS = frozenset(
+    (
+        *("optimizer", "optim", "optimizers", "optimizer_state", "optimizer_states", "optimizer_state_dict", "opt"),
+        *("opt_g", "opt_d", "lr_scheduler", "lr_schedulers", "scheduler", "scheduler_state_dict", "scaler"),
+        *("grad_scaler", "rng_state", "rng_states", "cuda_rng_state", "torch_rng_state"),
+    )
+)
+OPTIMIZER_KEYS = frozenset(["exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "acc_delta"])
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A section that may hold the weights.
+
+    Attributes:
+        section: Its path.
+        refs: Its tensors, with the key of each below the section.
+        fitting: Tensors that fit the best layout.
+    """
+
+    section: Section
+    refs: tuple[tuple[TensorRef, str], ...]
+    fitting: int
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Sort key, best last."""
+        name = self.section[-1] if self.section else ""
+        preference = -PREFERRED.index(name) if name in PREFERRED else -len(PREFERRED)
+        return (self.fitting, preference if self.fitting == 0 else 0, len(self.refs))
+
+
+def is_optimizer(ref: TensorRef) -> bool:
+    """Return True for optimizer, scheduler and random-generator state."""
+    return not OPTIMIZER_SECTIONS.isdisjoint(ref.path) or ref.key.rpartition(".")[2] in OPTIMIZER_KEYS
+
+
+def candidates(refs: tuple[TensorRef, ...]) -> tuple[Candidate, ...]:
+    """Return the sections that may hold the weights, best first."""
+    groups: dict[Section, list[TensorRef]] = {}
+    for ref in refs:
+        if not is_optimizer(ref):
+            groups.setdefault(ref.section, []).append(ref)
+    found = [_candidate(section, [(r, r.key) for r in group]) for section, group in groups.items()]
+    if len(groups) > 1 and not any(c.fitting for c in found):
+        found = [c for c in _flattened(groups) if c.fitting] or found
+    return tuple(sorted(found, key=lambda c: c.rank, reverse=True))
+
+
+def _candidate(section: Section, refs: list[tuple[TensorRef, str]]) -> Candidate:
+    names = unwrap_keys([key for _, key in refs]).names
+    return Candidate(section, tuple(refs), fits(templates(names.values())))
+
+
+def _flattened(groups: dict[Section, list[TensorRef]]) -> list[Candidate]:
+    """Return candidates whose keys are joined from nested dicts, one dict a module."""
+    roots = {section[:depth] for section in groups for depth in range(min(len(section), 2) + 1)}
+    found = []
+    for root in sorted(roots):
+        inside = [r for section, group in groups.items() if section[: len(root)] == root for r in group]
+        found.append(_candidate(root, [(r, ".".join(r.path[len(root) :])) for r in inside]))
+    return found
+
+
+def find_section(plan: Plan) -> Plan:
+    """Take the tensors of one section as entries; all others are left out with a reason."""
+    found = candidates(plan.source.refs)
+    if not found:
+        dropped = tuple(Dropped(r, "is optimizer state, not a weight", "not-weights", r.key) for r in plan.source.refs)
+        return plan.replace(dropped=dropped).found(_nothing(plan, bool(dropped)))
+    chosen = next((c for c in found if c.section == plan.policy.section), found[0])
+    if plan.policy.section is not None and chosen.section != plan.policy.section:
+        plan = plan.found(_no_such_section(plan.policy.section, found))
+    rivals = [c for c in found if c is not chosen and _rivals(c, chosen)]
+    if rivals and plan.policy.section is None:
+        plan = plan.found(_several([chosen, *rivals]))
+    return _note_nesting(_take(plan, chosen), chosen)
+
+
+def _rivals(other: Candidate, chosen: Candidate) -> bool:
+    """Return True if another section could be the weights as well."""
+    if chosen.fitting:
+        return other.fitting * 2 >= chosen.fitting
+    return len(other.refs) * 2 >= len(chosen.refs) and len(chosen.section) > 0
+
+
+def _take(plan: Plan, chosen: Candidate) -> Plan:
+    taken = {id(ref) for ref, _ in chosen.refs}
+    entries = tuple(Entry(TensorSpec(key, ref.dtype, ref.shape), (ref,)) for ref, key in chosen.refs)
+    dropped = tuple(_leave_out(r, chosen.section) for r in plan.source.refs if id(r) not in taken)
+    return plan.replace(entries=entries, dropped=dropped, section=chosen.section)
+
+
+def _leave_out(ref: TensorRef, section: Section) -> Dropped:
+    if is_optimizer(ref):
+        return Dropped(ref, "is optimizer state, not a weight", "not-weights", ref.key)
+    where = shown(section) or "the top level"
+    return Dropped(ref, f"lies outside {where}, which holds the weights", "other-section", ref.key)
+
+
+def shown(section: Section) -> str:
+    """Return a section for people.
+
+    >>> shown(("checkpoint", "model"))
+    'checkpoint → model'
+    """
+    return " → ".join(safe_text(s, 40) for s in section)
+
+
+def _note_nesting(plan: Plan, chosen: Candidate) -> Plan:
+    if not chosen.section:
+        return plan
+    others = sorted({e.path[0] for e in plan.source.extras} | {d.ref.path[0] for d in plan.dropped})
+    beside = [safe_text(name, 40) for name in others if name != chosen.section[0]]
+    text = f"The weights lie one level down, under {shown(chosen.section)}"
+    text += f", beside {', '.join(beside[:6])}{' …' if len(beside) > 6 else ''}." if beside else "."
+    plan = plan.explained(text)
+    fix = "An export to hf, meta or torchtune holds the weights alone; same keeps the nesting."
+    return plan.found(Finding("nested-state-dict", "info", text, fix=fix))
+
+
+def _several(found: list[Candidate]) -> Finding:
+    names = "; ".join(f"{shown(c.section) or 'the top level'} ({len(c.refs)} tensors)" for c in found)
+    return Finding(
+        "several-sections",
+        "error",
+        f"Several parts of this file could be the weights: {names}.",
+        fix="Choose one with --section NAME, or in the checkpoint card of the window.",
+        blocking=True,
+    )
+
+
+def _no_such_section(wanted: Section, found: tuple[Candidate, ...]) -> Finding:
+    names = ", ".join(shown(c.section) or "the top level" for c in found)
+    return Finding(
+        "several-sections", "error", f"There is no section {shown(wanted)} with weights here; there is: {names}.",
+        fix="Name one of these with --section.", blocking=True,
+    )  # fmt: skip
+
+
+def _nothing(plan: Plan, optimizer: bool) -> Finding:
+    what = "holds optimizer state only, no weights" if optimizer else "holds no tensors"
+    return Finding("not-a-checkpoint", "error", f"{safe_text(plan.source.path)} {what}.", blocking=True,
+                   fix="Open the file with the model's weights instead.")  # fmt: skip

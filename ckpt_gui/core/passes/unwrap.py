@@ -1,0 +1,146 @@
+"""Take off the names that wrappers put into keys.
+
+`torch.compile` puts `_orig_mod` before (or inside) a key, FSDP and activation checkpointing theirs, DDP a leading
+`module`, a LightningModule the name of its attribute. The four names with an underscore can mean nothing else and go
+wherever they stand, as whole segments. `module` and an extra `model` are ordinary words: they go only from the front
+of every key that is a weight, and only if the keys then fit a layout better (`model` is also the prefix that Hugging
+Face itself uses).
+Source: torch `distributed/checkpoint/state_dict.py` does the same with its own list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.families.common import common_ignored
+from ckpt_gui.core.families.registry import fits
+from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.plan import Plan
+
+ANYWHERE: dict[str, str] = {
+    "_orig_mod": "torch.compile",
+    "_fsdp_wrapped_module": "FSDP",
+    "_checkpoint_wrapped_module": "activation checkpointing",
+    "_forward_module": "a Lightning strategy",
+}
+LEADING: dict[str, str] = {"module": "DDP, DataParallel or an averaged model", "model": "the attribute of a trainer"}
+Segments = tuple[tuple[int, str], ...]  # (position in the stored key, segment), those that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Unwrapped:
+    """Keys without wrappers.
+
+    Attributes:
+        names: Stored key → key without wrappers.
+        wrappers: Names removed, in the order in which they went.
+        collisions: Groups of stored keys that would become one.
+    """
+
+    names: dict[str, str]
+    wrappers: tuple[str, ...] = ()
+    collisions: tuple[tuple[str, ...], ...] = field(default=())
+
+
+def unwrap_keys(keys: Sequence[str]) -> Unwrapped:
+    """Return the keys without wrappers, to a fixpoint.
+
+    The work is done once for each template (a model of 500,000 tensors has some dozens), then carried over to the keys.
+
+    >>> unwrap_keys(["module._orig_mod.norm.weight", "module._orig_mod.output.weight"]).names
+    {'module._orig_mod.norm.weight': 'norm.weight', 'module._orig_mod.output.weight': 'output.weight'}
+    """
+    shapes = [template(key) for key in keys]
+    kept = {shape: tuple(enumerate(shape.split("."))) for shape in dict.fromkeys(shapes)}
+    counts = Counter(shapes)
+    wrappers: dict[str, None] = {}
+    while True:
+        kept = {shape: _strip_anywhere(segments, wrappers) for shape, segments in kept.items()}
+        lead = next((word for word in LEADING if _leads(kept, counts, word)), None)
+        if lead is None:
+            break
+        wrappers[lead] = None
+        kept = {shape: segments[1:] if _starts(segments, lead) else segments for shape, segments in kept.items()}
+    names = {key: _apply(key, kept[shape]) for key, shape in zip(keys, shapes, strict=True)}
+    return Unwrapped(names, tuple(wrappers), _collisions(names))
+
+
+def _apply(key: str, segments: Segments) -> str:
+    """Return the key with only the segments that are kept."""
+    parts = key.split(".")
+    return key if len(parts) == len(segments) else ".".join(parts[i] for i, _ in segments)
+
+
+def _strip_anywhere(segments: Segments, wrappers: dict[str, None]) -> Segments:
+    removed = [name for _, name in segments if name in ANYWHERE]
+    if not removed or len(removed) == len(segments):
+        return segments
+    wrappers.update(dict.fromkeys(removed))
+    return tuple(s for s in segments if s[1] not in ANYWHERE)
+
+
+def _starts(segments: Segments, word: str) -> bool:
+    return len(segments) > 1 and segments[0][1] == word
+
+
+def _leads(kept: dict[str, Segments], counts: Counter[str], word: str) -> bool:
+    """Return True if `word` is a wrapper at the front of every key that is a weight."""
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    for shape, segments in kept.items():
+        name = ".".join(s for _, s in segments)
+        before[name] += counts[shape]
+        if _starts(segments, word):
+            after[name[len(word) + 1 :]] += counts[shape]
+        elif not common_ignored(name):
+            outside[name] += counts[shape]
+    if not after:
+        return False
+    fitting = fits(before)
+    if fits(after) > fitting:
+        return fits(outside) == 0
+    return word == "module" and fitting == 0 and not outside
+
+
+def _collisions(names: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+    groups: dict[str, list[str]] = {}
+    for key, name in names.items():
+        groups.setdefault(name, []).append(key)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def unwrap(plan: Plan) -> Plan:
+    """Take the wrappers off every key; keys that would fall together keep their stored names and block."""
+    if "unwrap" in plan.policy.skip or not plan.entries:
+        return plan
+    result = unwrap_keys([e.key for e in plan.entries])
+    stuck = {key for group in result.collisions for key in group}
+    changed = [e.key for e in plan.entries if result.names[e.key] != e.key and e.key not in stuck]
+    entries = tuple(e if e.key in stuck else e.renamed(result.names[e.key]) for e in plan.entries)
+    plan = plan.replace(entries=entries, wrappers=result.wrappers)
+    plan = plan.found(*map(_collision, result.collisions))
+    return _note_wrappers(plan, changed) if changed else plan
+
+
+def _note_wrappers(plan: Plan, changed: list[str]) -> Plan:
+    makers = ", ".join(f"`{name}` ({(ANYWHERE | LEADING)[name]})" for name in plan.wrappers)
+    all_ = "All" if len(changed) == len(plan.entries) else f"{len(changed)} of"
+    text = f"{all_} {len(plan.entries)} keys carry names of wrappers: {makers}."
+    fix = "fix takes them off, as whole segments; no value changes."
+    return plan.explained(text).found(Finding("wrapper-prefix", "warning", text, tuple(changed), fix))
+
+
+def _collision(group: tuple[str, ...]) -> Finding:
+    both = " and ".join(f"`{safe_text(k)}`" for k in group)
+    return Finding(
+        "key-collision",
+        "error",
+        f"Without wrappers {both} would have the same name: the file holds two copies of this tensor.",
+        group,
+        "Nothing is written until you leave one of them out; look which of the two was trained.",
+        blocking=True,
+    )

@@ -1,0 +1,239 @@
+"""The plan: for every output tensor, which stored tensors make it, through which ops, and why.
+
+A plan is a frozen value and a pure function of (refs, config, policy, evidence). The passes turn one plan into the
+next; nothing else in the program changes one. `retarget` then turns a plan, whose names are the family's hub names,
+into an `Export` in a layout's own names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.ops import Op
+from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.families.schema import Family, Layout
+    from ckpt_gui.core.model_config import ModelConfig
+
+Status = Literal["clean", "fixable", "blocked", "unreadable"]
+TieName = Literal["absent", "same-storage", "equal", "different", "unchecked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One output tensor: what it will be, and what makes it.
+
+    Attributes:
+        output: Name, type and shape of the result. The name is the stored one until the rename pass, then the hub name.
+        inputs: The stored tensors that it is made of.
+        ops: Value changes in order.
+        why: What gave it its name, in words.
+    """
+
+    output: TensorSpec
+    inputs: tuple[TensorRef, ...]
+    ops: tuple[Op, ...] = ()
+    why: str = ""
+
+    @property
+    def key(self) -> str:
+        """The output's name."""
+        return self.output.key
+
+    @property
+    def ref(self) -> TensorRef:
+        """The first input."""
+        return self.inputs[0]
+
+    def renamed(self, key: str, *, why: str | None = None, ops: tuple[Op, ...] | None = None) -> Entry:
+        """Return a copy under another name, and with other ops if given."""
+        spec = TensorSpec(key, self.output.dtype, self.output.shape)
+        return Entry(spec, self.inputs, self.ops if ops is None else ops, self.why if why is None else why)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A stored tensor that is left out, and why.
+
+    Attributes:
+        ref: The tensor.
+        reason: One sentence.
+        kind: `buffer`, `redundant`, `not-weights`, `other-section` or `user`.
+        key: Its name after unwrapping.
+    """
+
+    ref: TensorRef
+    reason: str
+    kind: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A row of the fix plan: one kind of change, with its evidence.
+
+    Attributes:
+        id: Stable name: `section`, `unwrap`, `prefix`, `rename`, `permute`, `buffers`, `tie`, `cast`, `shards`,
+            `config`.
+        title: What is done, for a person.
+        count: Tensors concerned.
+        evidence: Why this is right.
+        changes_values: True if bytes of tensors change.
+        certain: True if nothing is guessed.
+        optional: True if it can be left out and the export is still whole.
+        examples: Up to a few (before, after) pairs.
+        keys: Hub or stored keys concerned, for filtering the tree.
+    """
+
+    id: str
+    title: str
+    count: int
+    evidence: str
+    changes_values: bool = False
+    certain: bool = True
+    optional: bool = False
+    examples: tuple[tuple[str, str], ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the user has decided.
+
+    Attributes:
+        section: The nested dict to take, where there are several.
+        family: Name of the family, where names can not tell.
+        heads: Number of query heads, where nothing tells.
+        kv_heads: Number of key/value heads.
+        tie: `auto`, `keep` (never leave out a stored head), `drop` (leave out an equal head) or `copy` (always write
+            one).
+        skip: Ids of optional steps not to be done.
+        dropped: Full keys of tensors that the user ticked to be left out.
+    """
+
+    section: tuple[str, ...] | None = None
+    family: str | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    tie: str = "auto"
+    skip: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Byte facts gathered by `probe`, by the full keys of the two tensors.
+
+    Attributes:
+        pairs: (embedding, head) → `equal` or `different`.
+    """
+
+    pairs: Mapping[tuple[str, str], TieName] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What is known of the input embedding and the output head.
+
+    Attributes:
+        flag: `tie_word_embeddings` as it takes effect (class default resolved); None if nothing tells.
+        flag_from: Where the flag stands, in words.
+        embedding: The stored embedding, or None.
+        head: The stored head, or None.
+        state: How the two compare.
+        tied: What an export will say; None where it can not be known.
+    """
+
+    flag: bool | None = None
+    flag_from: str = ""
+    embedding: TensorRef | None = None
+    head: TensorRef | None = None
+    state: TieName = "absent"
+    tied: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checkpoint understood: every ref is in exactly one of entries, unmapped and dropped.
+
+    Attributes:
+        source: The opened checkpoint.
+        policy: The user's decisions.
+        evidence: Byte facts.
+        entries: Tensors of the model, under hub names once the rename pass has run.
+        unmapped: Tensors that fit no slot of the layout, under their unwrapped names; an export carries them along.
+        dropped: Tensors left out, with reasons.
+        findings: What the user should know.
+        section: Where the weights lie.
+        wrappers: Names of wrappers removed, such as `_orig_mod`.
+        prefix: What was added to the front of each key to fit the layout.
+        family: The architecture, or None.
+        layout: The way it is stored, or None.
+        evidence_text: Why we think so, one sentence each.
+        config: What config.json, params.json or an earlier export say, in one vocabulary; None if nothing does.
+        dims: Sizes by name (`hidden`, `heads`, …).
+        dims_from: Where each comes from.
+        tie: The pair of embedding and head.
+        missing: Expected tensors that are not there, as hub specs.
+    """
+
+    source: Source
+    policy: Policy = field(default_factory=Policy)
+    evidence: Evidence = field(default_factory=Evidence)
+    entries: tuple[Entry, ...] = ()
+    unmapped: tuple[Entry, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    section: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()
+    prefix: str = ""
+    family: Family | None = None
+    layout: Layout | None = None
+    evidence_text: tuple[str, ...] = ()
+    config: ModelConfig | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    dims_from: Mapping[str, str] = field(default_factory=dict)
+    tie: Tie = field(default_factory=Tie)
+    missing: tuple[TensorSpec, ...] = ()
+
+    def replace(self, **changes: Any) -> Plan:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def found(self, *findings: Finding) -> Plan:
+        """Return a copy with findings added."""
+        return self.replace(findings=(*self.findings, *findings))
+
+    def explained(self, *sentences: str) -> Plan:
+        """Return a copy with evidence added."""
+        return self.replace(evidence_text=(*self.evidence_text, *sentences))
+
+    @property
+    def status(self) -> Status:
+        """`blocked` if a finding blocks, `fixable` if one is above info, else `clean`."""
+        if any(f.blocking for f in self.findings):
+            return "blocked"
+        return "fixable" if any(f.severity != "info" for f in self.findings) else "clean"
+
+    @property
+    def weights(self) -> tuple[Entry, ...]:
+        """Entries and unmapped tensors: all that an export carries."""
+        return (*self.entries, *self.unmapped)
+
+
+def account(plan: Plan) -> None:
+    """Check rule 2: every ref ends in exactly one of entries, unmapped and dropped.
+
+    Raises:
+        AssertionError: A mistake in a pass.
+    """
+    used = {id(r) for e in plan.entries for r in e.inputs}
+    loose = [id(r) for e in plan.unmapped for r in e.inputs] + [id(d.ref) for d in plan.dropped]
+    assert used.isdisjoint(loose), "a tensor is both used and left out"
+    assert len(loose) == len(set(loose)), "a tensor is left out twice"
+    assert used | set(loose) == {id(r) for r in plan.source.refs}, "a tensor is lost"

@@ -1,0 +1,373 @@
+"""From a plan to an export: the tensors in a layout's own names, in files, with the config that fits them.
+
+An `Export` is a frozen value like the plan: everything that will be written is known, and shown, before a byte is.
+Ops that undo each other on the way (Meta → hub → torchtune) are gone, so that a step that is not needed asks for no
+head count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ckpt_gui.core.config_write import hf_config, meta_params
+from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
+from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
+from ckpt_gui.core.export_steps import export_steps
+from ckpt_gui.core.families.schema import Layout
+from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.model_config import ModelConfig, read_config
+from ckpt_gui.core.ops import Cast, RopePermute, needed_dims, simplify
+from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.plan import Dropped, Entry, Plan, Step
+from ckpt_gui.core.tensors import Sidecars, TensorSpec
+
+GB = 10**9
+MAIN_NAMES = {"hf": "model.safetensors", "meta": "consolidated.00.pth", "torchtune": "model.bin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the user wants.
+
+    Attributes:
+        layout: `hf`, `meta`, `torchtune` or `same`.
+        container: `safetensors` or `torch`; None for the layout's usual one.
+        dtype: `keep`, `bf16`, `fp16` or `fp32`.
+        max_shard_bytes: A safetensors file gets no larger, unless one tensor is.
+        base: Config, tokenizer and generation files of another folder to carry.
+    """
+
+    layout: str = "same"
+    container: str | None = None
+    dtype: str = "keep"
+    max_shard_bytes: int = 5 * GB
+    base: Sidecars | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Everything that will be written.
+
+    Attributes:
+        plan: Where it comes from.
+        target: What was wanted.
+        layout: The layout of the names; None where `same` keeps unknown names.
+        container: `safetensors` or `torch`.
+        entries: The tensors in writing order, under the names they will have.
+        dropped: Tensors that are left out, with reasons.
+        texts: Small files to write: name → content.
+        carried: Files to copy: name → path.
+        steps: The rows of the fix plan.
+        findings: What the user should know of this export; a blocking one refuses it.
+        left_out: Values in the source that are not tensors and will not be written.
+    """
+
+    plan: Plan
+    target: Target
+    layout: Layout | None
+    container: str
+    entries: tuple[Entry, ...]
+    dropped: tuple[Dropped, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def blocked(self) -> tuple[Finding, ...]:
+        """The findings that refuse it."""
+        return tuple(f for f in self.findings if f.blocking)
+
+    @property
+    def certain(self) -> bool:
+        """True if no step is guessed and nothing blocks: one click may do it."""
+        return not self.blocked and all(s.certain for s in self.steps)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of tensor data to be written; aliases in a torch file counted once."""
+        if self.container == "torch":
+            return sum({(e.ref.place, e.ops): e.output.nbytes for e in self.entries}.values())
+        return sum(e.output.nbytes for e in self.entries)
+
+
+def retarget(plan: Plan, target: Target) -> Export:
+    """Return the export of a plan.
+
+    Raises:
+        CheckpointError: The target's words are not known.
+    """
+    _check_words(target)
+    layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
+    export = Export(plan, target, layout, _container(plan, target), ())
+    if target.layout != "same" and layout is None:
+        return dataclasses.replace(export, findings=(*plan.findings, _no_layout(plan, target)))
+    entries, dropped = _tied(plan, layout, target)
+    entries = tuple(_cast(_to_layout(e, layout, plan), target.dtype) for e in entries)
+    loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)
+    buffers, gone = _buffers(plan, target)
+    export = dataclasses.replace(
+        export,
+        entries=_ticked((*entries, *loose, *buffers), plan),
+        dropped=(*gone, *dropped, *_ticked_off((*entries, *loose, *buffers), plan)),
+    )
+    config, noted = _config(plan, target)
+    export = _with_files(export, config)
+    findings = (*_settled(plan, export), *noted, *_refusals(export, config))
+    export = dataclasses.replace(export, findings=worst_first(findings))
+    return dataclasses.replace(export, steps=export_steps(export))
+
+
+def _check_words(target: Target) -> None:
+    words = {
+        "layout": (target.layout, (*MAIN_NAMES, "same")),
+        "dtype": (target.dtype, ("keep", "bf16", "fp16", "fp32")),
+        "container": (target.container, (None, "safetensors", "torch")),
+    }
+    for name, (value, known) in words.items():
+        if value not in known:
+            text = f"{safe_text(str(value), 40)} is no {name}; choose {', '.join(str(k) for k in known if k)}."
+            raise CheckpointError("unknown-layout", text)
+
+
+def _container(plan: Plan, target: Target) -> str:
+    if target.container:
+        return target.container
+    if target.layout == "same":
+        return "safetensors" if plan.source.container == "safetensors" else "torch"
+    return "safetensors" if target.layout == "hf" else "torch"
+
+
+def _no_layout(plan: Plan, target: Target) -> Finding:
+    if plan.family is None:
+        text = f"The family of this checkpoint is not known, so it can not be written as {target.layout}."
+    else:
+        text = f"{plan.family.title} has no layout {target.layout}."
+    return Finding("unknown-layout", "error", text, fix="Write it without wrappers with --to same.", blocking=True)
+
+
+def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropped, ...]]:
+    """Add or leave out the output head as the layout and the policy want it."""
+    if layout is None or plan.family is None:
+        return plan.entries, ()
+    hub = plan.family.role("head")
+    head = next((e for e in plan.entries if e.key == hub), None)
+    embedding = next((e for e in plan.entries if e.key == plan.family.role("embedding")), None)
+    policy = plan.policy.tie
+    if head and plan.tie.state in ("equal", "same-storage"):
+        wanted = plan.tie.tied and not layout.head_always and policy == "auto" and "tie" not in plan.policy.skip
+        if wanted or policy == "drop":
+            kept = tuple(e for e in plan.entries if e is not head)
+            reason = "equals the embedding byte for byte, and the target ties the two"
+            return kept, (Dropped(head.ref, reason, "redundant", head.key),)
+    add = (plan.tie.tied and (layout.head_always or policy == "copy")) or policy == "copy"
+    if head is None and embedding and hub and add:
+        copy = embedding.renamed(hub, why="the output head is the embedding")
+        return (*plan.entries, copy), ()
+    return plan.entries, ()
+
+
+def _to_layout(entry: Entry, layout: Layout | None, plan: Plan) -> Entry:
+    """Give a hub tensor its name in the layout, and its values the layout's order."""
+    rule = layout.by_hub.get(template(entry.key)) if layout else None
+    if layout is None or rule is None:
+        return entry
+    ops = simplify((*entry.ops, *(op.inverse() for op in reversed(rule.ops))))
+    if "permute" in plan.policy.skip:
+        ops = tuple(op for op in ops if op.name != "permute")
+    return entry.renamed(stored_name(layout, entry.key), ops=ops)
+
+
+def _cast(entry: Entry, dtype: str) -> Entry:
+    if dtype == "keep" or entry.output.dtype == dtype or entry.output.dtype not in CASTABLE:
+        return entry
+    spec = TensorSpec(entry.key, dtype, entry.output.shape)
+    return Entry(spec, entry.inputs, (*entry.ops, Cast(entry.output.dtype, dtype)), entry.why)
+
+
+def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropped, ...]]:
+    """Keep the buffers that belong to the layout when it stays the same."""
+    if target.layout != "same" or plan.layout is None:
+        return (), plan.dropped
+    normal = {t for t, ignored in plan.layout.by_ignored.items() if ignored.normal}
+    kept = [d for d in plan.dropped if d.kind == "buffer" and template(d.key) in normal]
+    entries = tuple(Entry(TensorSpec(d.key, d.ref.dtype, d.ref.shape), (d.ref,), why="kept as it is") for d in kept)
+    return entries, tuple(d for d in plan.dropped if d not in kept)
+
+
+def _ticked(entries: tuple[Entry, ...], plan: Plan) -> tuple[Entry, ...]:
+    return tuple(e for e in entries if e.ref.full_key not in plan.policy.dropped)
+
+
+def _ticked_off(entries: tuple[Entry, ...], plan: Plan) -> tuple[Dropped, ...]:
+    off = [e for e in entries if e.ref.full_key in plan.policy.dropped]
+    return tuple(Dropped(e.ref, "was left out by the user", "user", e.key) for e in off)
+
+
+def _config(plan: Plan, target: Target) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
+    """Return the config to write from: the base folder's for a source that has none."""
+    if plan.config is not None:
+        return plan.config, ()
+    if target.base and target.base.config:
+        return read_config(target.base.config), ()
+    return None, ()
+
+
+def export_dtype(export: Export) -> str:
+    """Return the element type of most of the weights."""
+    counts: Counter[str] = Counter()
+    for entry in export.entries:
+        if BY_NAME[entry.output.dtype].kind == "float":
+            counts[entry.output.dtype] += entry.output.numel
+    return counts.most_common(1)[0][0] if counts else "bf16"
+
+
+def _with_files(export: Export, config: ModelConfig | None) -> Export:
+    """Add the config files to write and the sidecars to carry."""
+    texts: dict[str, str] = {}
+    plan, name = export.plan, export.layout.name if export.layout else None
+    heads_known = {"heads", "kv_heads", "hidden", "ffn"} <= plan.dims.keys()
+    if config and plan.family and heads_known:
+        if name in ("hf", "torchtune"):
+            texts["config.json"] = _json(_hf(export, config))
+        elif name == "meta":
+            texts["params.json"] = _json(meta_params(config, plan.dims))
+    elif config and export.target.layout == "same":
+        texts[config.origin if config.origin != "EXPORT_REPORT.json" else "config.json"] = _json(config.raw)
+    carried = _carried(export, texts)
+    return dataclasses.replace(export, texts=texts, carried=carried)
+
+
+def _hf(export: Export, config: ModelConfig) -> dict[str, Any]:
+    plan = export.plan
+    assert plan.family is not None
+    present = {template(e.key) for e in plan.entries}
+    biases = {s.when for s in plan.family.slots if s.when and s.key.replace("{layer}", "{}") in present}
+    return hf_config(
+        plan.family, config, plan.dims, dtype=export_dtype(export), tied=bool(plan.tie.tied), biases=frozenset(biases)
+    )
+
+
+def _carried(export: Export, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the sidecar files to copy; the base folder fills what the source lacks."""
+    found: dict[str, str] = {}
+    for sidecars in (export.target.base, export.plan.source.sidecars):
+        if sidecars and sidecars.folder:
+            found |= {name: f"{sidecars.folder}/{name}" for name in sidecars.carried if name not in texts}
+    return found
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=True, default=str) + "\n"
+
+
+# Findings of the plan that say what an export mends; in the export they are steps.
+_MENDED = frozenset(
+    {
+        "wrapper-prefix",
+        "renamed",
+        "tied-redundant",
+        "tied-renamed",
+        "nested-state-dict",
+        "computed-buffer",
+        "config-mismatch",
+    }
+)
+
+
+def _settled(plan: Plan, export: Export) -> tuple[Finding, ...]:
+    """Return the plan's findings that still hold for the export."""
+    kept = [f for f in plan.findings if f.code not in _MENDED]
+    if plan.policy.tie == "copy":
+        heads = {stored_name(plan.layout, spec.key) for spec in plan.missing} if plan.layout else set()
+        hub = plan.family.role("head") if plan.family else None
+        head_only = [spec.key for spec in plan.missing] == [hub]
+        kept = [f for f in kept if not (f.code == "missing-tensor" and head_only and set(f.keys) == heads)]
+    if plan.policy.dropped:
+        ticked = {r.key for r in plan.source.refs if r.full_key in plan.policy.dropped}
+        kept = [f for f in kept if not (f.code in ("key-collision", "unexpected-tensor") and ticked & set(f.keys))]
+    return tuple(kept)
+
+
+def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
+    """Return what stands in the way of this export, and what it will lack."""
+    found = [f for f in (_heads(export), _row_order(export), _drop_refused(export), _twins(export)) if f]
+    name = export.layout.name if export.layout else None
+    if config is None and name in ("hf", "meta", "torchtune") and export.target.layout != "same":
+        text = f"No config is known, so the {name} folder gets none: its weights load, but not by folder name alone."
+        found.append(Finding("config-missing", "info", text, fix="Name a folder that has one with --base DIR."))
+    if config and config.rope_unknown and name in ("hf", "torchtune"):
+        found.append(_rope_factor())
+    if name == "hf" and export.target.layout != "same" and not _has_tokenizer(export):
+        text = "No tokenizer lies beside the weights, so text can not go in and out of the export yet."
+        found.append(Finding("tokenizer-missing", "info", text, fix="Name a folder that has one with --base DIR."))
+    return found
+
+
+def _heads(export: Export) -> Finding | None:
+    needing = [e for e in export.entries if set(needed_dims(e.ops)) - export.plan.dims.keys()]
+    if needing:
+        rows = " × ".join(str(s) for s in needing[0].output.shape)
+        text = (
+            f"The rows of {len(needing)} q and k tensors must be reordered head by head, and head counts are not known "
+            f"(`{safe_text(needing[0].ref.key)}` is {rows})."
+        )
+        fix = "Give a config.json or params.json with --config, or the counts with --heads and --kv-heads."
+        return Finding("heads-unknown", "error", text, tuple(e.ref.key for e in needing), fix, blocking=True)
+    for entry in export.entries:
+        for op in entry.ops:
+            if isinstance(op, RopePermute):
+                try:
+                    op.check(entry.output.shape, export.plan.dims, safe_text(entry.ref.key))
+                except CheckpointError as error:
+                    return error.as_finding().replace(blocking=True)
+    return None
+
+
+def _row_order(export: Export) -> Finding | None:
+    if "permute" not in export.plan.policy.skip:
+        return None
+    layout, plan = export.layout, export.plan
+    orders = dict(plan.family.row_order) if plan.family else {}
+    if layout is None or plan.layout is None or orders.get(layout.name) == orders.get(plan.layout.name):
+        return None
+    text = f"Without the reordering of q and k rows the {layout.name} export would load and produce gibberish."
+    return Finding("rope-permuted", "error", text, fix="Tick the reordering step again.", blocking=True)
+
+
+def _drop_refused(export: Export) -> Finding | None:
+    tie = export.plan.tie
+    if export.plan.policy.tie != "drop" or tie.state not in ("different", "unchecked"):
+        return None
+    assert tie.head is not None
+    text = f"`{safe_text(tie.head.key)}` is not known to equal the embedding, so it is not dropped."
+    return Finding("tied-conflict", "error", text, (tie.head.key,), "Use --tie auto or keep.", blocking=True)
+
+
+def _twins(export: Export) -> Finding | None:
+    counts = Counter(e.key for e in export.entries)
+    twice = [key for key, n in counts.items() if n > 1]
+    if not twice:
+        return None
+    keys = tuple(e.ref.key for e in export.entries if e.key == twice[0])
+    text = (
+        f"{len(keys)} tensors would be written as `{safe_text(twice[0])}`: {', '.join(safe_text(k) for k in keys[:4])}."
+    )
+    return Finding("key-collision", "error", text, keys, "Leave all but one of them out.", blocking=True)
+
+
+def _rope_factor() -> Finding:
+    text = "params.json asks for scaled rotary frequencies (use_scaled_rope) and does not say by which factor."
+    fix = "Give the model's config.json with --config, or add rope_scaling_factor (8 for Llama 3.1, 32 for 3.2) to it."
+    return Finding("config-mismatch", "error", text, fix=fix, blocking=True)
+
+
+def _has_tokenizer(export: Export) -> bool:
+    base = export.target.base
+    return bool(export.plan.source.sidecars.tokenizer or (base and base.tokenizer))

@@ -1,0 +1,142 @@
+"""For training scripts: a clean state dict from the one in memory, before it is saved.
+
+Keys lose their wrapper names, and another layout's names and row order can be asked for. Tensors that do not change
+come back as the very same objects, whatever their class or device; only permuted ones are new.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats.memory import from_state_dict
+from ckpt_gui.core.formats.sidecars import read_json
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.normalise import normalise
+from ckpt_gui.core.ops import RopePermute
+from ckpt_gui.core.passes.ties import pair_key
+from ckpt_gui.core.plan import Evidence, Plan, Policy
+from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.tensors import Sidecars, TensorRef
+
+
+def normalise_state_dict(
+    state_dict: Mapping[str, Any],
+    layout: str = "same",
+    config: Mapping[str, Any] | str | os.PathLike[str] | Any | None = None,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+) -> dict[str, Any]:
+    """Return a state dict without wrapper names, in a layout's own names and row order.
+
+    Args:
+        state_dict: What `model.state_dict()` returned; it may lie under `model` beside other values.
+        layout: `same` (only wrappers go), `hf`, `meta` or `torchtune`.
+        config: A parsed config.json, its path, or a transformers config; needed where rows must be reordered.
+        heads: Number of query heads, where no config is given.
+        kv_heads: Number of key/value heads.
+
+    Returns:
+        A new dict in the same order. Unchanged tensors are the same objects; tied tensors stay tied. An output head
+        that equals its embedding is left out for `hf` and `torchtune` if the config or the shared storage says that
+        it is tied.
+
+    Raises:
+        CheckpointError: Keys collide, head counts are missing, or a tensor that must be permuted is of a class that can
+            not be.
+    """
+    source = from_state_dict(state_dict)
+    source = source.replace(sidecars=_sidecars(config))
+    plan = normalise(source, Policy(heads=heads, kv_heads=kv_heads))
+    tensors = _tensors(state_dict)
+    plan = _compared(plan, tensors)
+    export = retarget(plan, Target(layout))
+    blocking = [
+        f for f in export.blocked if f.code in ("key-collision", "heads-unknown", "unknown-layout", "several-sections")
+    ]
+    if blocking:
+        first = blocking[0]
+        raise CheckpointError(first.code, first.message, fix=first.fix, key=first.keys[0] if first.keys else None)
+    if layout == "same":  # a script asked for clean names: nothing else goes
+        names = {id(e.ref): e.key for e in export.entries}
+        kept = [r for r in source.refs if r.section == plan.section]
+        return {names.get(id(r), r.key): tensors[r.path] for r in kept}
+    return {e.key: _changed(tensors[e.ref.path], e.ops, export.plan.dims, e.ref) for e in export.entries}
+
+
+def _sidecars(config: Any) -> Sidecars:
+    if config is None:
+        return Sidecars()
+    if hasattr(config, "to_dict"):
+        config = config.to_dict()
+    if not isinstance(config, Mapping):
+        config = read_json(os.fspath(config))
+    return Sidecars(params=config) if "n_heads" in config else Sidecars(config=config)
+
+
+def _tensors(state_dict: Mapping[Any, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    found: dict[tuple[str, ...], Any] = {}
+    for key, value in state_dict.items():
+        where = (*path, str(key))
+        if isinstance(value, Mapping):
+            found |= _tensors(value, where)
+        else:
+            found[where] = value
+    return found
+
+
+def _compared(plan: Plan, tensors: Mapping[tuple[str, ...], Any]) -> Plan:
+    """Compare the tied pair in memory, on the device where it is."""
+    tie = plan.tie
+    if tie.state != "unchecked" or tie.embedding is None or tie.head is None:
+        return plan
+    same = _same_bytes(tensors[tie.embedding.path], tensors[tie.head.path])
+    if same is None:
+        return plan
+    pairs = {pair_key(tie.embedding, tie.head): "equal" if same else "different"}
+    return normalise(plan.source, plan.policy, Evidence(pairs))  # type: ignore[arg-type]
+
+
+def _same_bytes(left: Any, right: Any) -> bool | None:
+    """Return whether two tensors are equal bit for bit; None if they can not be compared."""
+    import torch
+
+    if getattr(left, "is_meta", False) or getattr(right, "is_meta", False):
+        return None
+    if type(left) not in (torch.Tensor, torch.nn.Parameter) or left.shape != right.shape or left.dtype != right.dtype:
+        return None
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(left.element_size())
+    if bits is None or left.device != right.device:
+        return None
+    return bool(torch.equal(left.detach().contiguous().view(bits), right.detach().contiguous().view(bits)))
+
+
+def _changed(tensor: Any, ops: tuple[Any, ...], dims: Mapping[str, int], ref: TensorRef) -> Any:
+    for op in ops:
+        assert isinstance(op, RopePermute)
+        tensor = _permuted(tensor, op, dims, ref)
+    return tensor
+
+
+def _permuted(tensor: Any, op: RopePermute, dims: Mapping[str, int], ref: TensorRef) -> Any:
+    """Return a new tensor with the rows of each head reordered.
+
+    Raises:
+        CheckpointError: The tensor's class keeps its elements in a way of its own.
+    """
+    import torch
+
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        raise CheckpointError(
+            "quantised",
+            f"`{safe_text(ref.key)}` is a {type(tensor).__name__}; its rows can not be reordered without unpacking it.",
+            fix="Convert it to a plain tensor first (full_tensor() for a DTensor, dequantise for NF4).",
+            key=ref.key,
+        )
+    head_dim = op.check(tuple(tensor.shape), dims, ref.key)
+    half = head_dim // 2
+    split = (half, 2) if op.to == "halves" else (2, half)
+    rows = tensor.detach().reshape(-1, *split, *tensor.shape[1:])
+    return rows.transpose(1, 2).reshape(tensor.shape).contiguous()

@@ -1,0 +1,283 @@
+"""Stored tensors: what a file says about each, and how its bytes are read.
+
+A `TensorRef` is one stored tensor: a description, no data. A `Source` is an opened checkpoint: refs in file order,
+everything else the files hold as inert values, and a way to read bytes. Opening reads headers only.
+
+Reading goes through `pread` on held descriptors and never through a memory map: a file that shrinks under a map kills
+the process, while a short `pread` is an error that can be told (see README, "Reading files").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from ckpt_gui.core.dtypes import num_bytes
+from ckpt_gui.core.errors import CheckpointError, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What a tensor is: key, element type, shape."""
+
+    key: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor stored row by row."""
+        return num_bytes(self.dtype, self.numel)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """One stored tensor of a source.
+
+    Attributes:
+        key: The name inside its section, as the file has it.
+        dtype: Short name of the element type.
+        shape: Sizes, outermost first.
+        section: Names of the nested dicts that hold it, outermost first; empty at the top.
+        file: The file that holds its bytes, relative to the source's root; empty in memory.
+        storage: Names the bytes: two refs with equal (file, storage) share them.
+        offset: Where the first element lies in the storage, in bytes.
+        strides: Element strides; None where the tensor lies row by row without gaps.
+    """
+
+    key: str
+    dtype: str
+    shape: tuple[int, ...]
+    section: tuple[str, ...] = ()
+    file: str = ""
+    storage: str = ""
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor stored row by row."""
+        return num_bytes(self.dtype, self.numel)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Section and key."""
+        return (*self.section, self.key)
+
+    @property
+    def full_key(self) -> str:
+        """Section and key joined by dots: for display only, not unique in every file."""
+        return ".".join(self.path)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Equal for two refs exactly when they are the same elements of the same storage."""
+        return (self.file, self.storage, self.offset, self.dtype, self.shape, self.strides)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a source, with the identity it had when it was opened.
+
+    Attributes:
+        name: Relative to the source's root.
+        path: Where it is.
+        size: Bytes.
+        identity: Device, inode, size, mtime_ns, ctime_ns; empty where there is no such thing.
+    """
+
+    name: str
+    path: str
+    size: int
+    identity: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignObject:
+    """An object of a class or function that is not on the allow-list: named, never made.
+
+    Attributes:
+        name: `module.qualname` as the pickle has it.
+        called: True if loading it normally would call that name (as a function or a class).
+        unsafe: True if a permissive loader would run code that is not known to be harmless.
+        children: Inert values found inside it (arguments and state).
+    """
+
+    name: str
+    called: bool = True
+    unsafe: bool = False
+    children: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A value in the file that is not a tensor, for display.
+
+    Attributes:
+        path: Names of the nested dicts and the key.
+        kind: Type name, or the foreign class.
+        text: Short safe preview.
+    """
+
+    path: tuple[str, ...]
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecars:
+    """Files beside the weights that say what they mean.
+
+    Attributes:
+        folder: Where they were looked for; None for a state dict in memory.
+        config: Parsed `config.json`, or None.
+        params: Parsed `params.json` (Meta, Mistral), or None.
+        generation: Parsed `generation_config.json`, or None.
+        origin: `source_config` of the `EXPORT_REPORT.json` of an export of ours, or None.
+        tokenizer: Names of tokenizer files found.
+        carried: Names of all files that an export carries along (tokenizer, generation config, chat template).
+    """
+
+    folder: str | None = None
+    config: Mapping[str, Any] | None = None
+    params: Mapping[str, Any] | None = None
+    generation: Mapping[str, Any] | None = None
+    origin: Mapping[str, Any] | None = None
+    tokenizer: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Reads the bytes of the refs of one file (or of memory)."""
+
+    def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:
+        """Fill `out` with the bytes [start, start + len(out)) of the tensor in row-major order.
+
+        Raises:
+            CheckpointError: The file ended early, changed, or cannot be read.
+        """
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An opened checkpoint.
+
+    Attributes:
+        path: What was opened, as text.
+        container: `safetensors`, `torch-zip`, `memory`, ….
+        refs: Every stored tensor, in file order.
+        files: The files that hold them.
+        tree: The nested values of a torch file with `TensorRef` leaves; None for flat containers.
+        metadata: String metadata of the container (`__metadata__` of safetensors).
+        extras: Values that are not tensors.
+        problems: Findings made while opening.
+        sidecars: Config, params and tokenizer files found beside it.
+        readers: One reader a file name.
+        checksums: Size and CRC-32 of a whole storage by (file, storage) where the container keeps one.
+    """
+
+    path: str
+    container: str
+    refs: tuple[TensorRef, ...]
+    files: tuple[SourceFile, ...] = ()
+    tree: Any = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    extras: tuple[Extra, ...] = ()
+    problems: tuple[Finding, ...] = ()
+    sidecars: Sidecars = field(default_factory=Sidecars)
+    readers: Mapping[str, Reader] = field(default_factory=dict, repr=False, compare=False)
+    checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+
+    def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:
+        """Fill `out` with the bytes [start, start + len(out)) of a tensor in row-major order.
+
+        Raises:
+            CheckpointError: As `Reader.read_into`.
+        """
+        self.readers[ref.file].read_into(ref, start, out)
+
+    def read(self, ref: TensorRef, start: int = 0, stop: int | None = None) -> bytes:
+        """Return the bytes [start, stop) of a tensor in row-major order; the whole tensor by default."""
+        out = bytearray((ref.nbytes if stop is None else stop) - start)
+        self.read_into(ref, start, memoryview(out))
+        return bytes(out)
+
+    def close(self) -> None:
+        """Close the files. Safe to call twice."""
+        for reader in self.readers.values():
+            reader.close()
+
+    def __enter__(self) -> Source:
+        """Return self; closes on exit."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the files."""
+        self.close()
+
+    @property
+    def is_folder(self) -> bool:
+        """True if a folder (or an index file in it) was opened."""
+        return Path(self.path).is_dir() or self.path.endswith(".index.json")
+
+    def replace(self, **changes: Any) -> Source:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the element strides of a tensor stored row by row.
+
+    >>> contiguous_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def normal_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """Return None if strides describe a row-major tensor without gaps (sizes of 1 do not count), else the strides.
+
+    >>> normal_strides((1, 3), (99, 1)) is None
+    True
+    """
+    if 0 in shape:
+        return None
+    plain = contiguous_strides(shape)
+    same = all(size == 1 or a == b for size, a, b in zip(shape, strides, plain, strict=True))
+    return None if same else tuple(strides)
+
+
+def unique_bytes(refs: Iterable[TensorRef]) -> int:
+    """Return the bytes of all refs, tensors at the same place counted once."""
+    return sum({r.place: r.nbytes for r in refs}.values())
+
+
+def check_window(ref: TensorRef, start: int, length: int) -> None:
+    """Raise if a byte range lies outside a tensor: a mistake of the caller, told plainly."""
+    if start < 0 or start + length > ref.nbytes:
+        raise CheckpointError(
+            "damaged", f"Bytes {start} to {start + length} lie outside a tensor of {ref.nbytes} bytes.", key=ref.key
+        )

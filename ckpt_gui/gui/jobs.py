@@ -1,0 +1,141 @@
+"""Long work off the GUI thread: a job runs in a pool, reports progress, and can be cancelled.
+
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal
+
+from ckpt_gui.core.errors import Cancelled, CheckpointError
+
+PROGRESS_INTERVAL = 0.05
+Work = Callable[["Job"], Any]
+
+
+class _Carrier(QObject):
+    """Carries a job's messages to the GUI thread."""
+
+    progressed = Signal(object, str, object, object)  # job, label, done, total: `object`, as bytes exceed 32 bits
+    ended = Signal(object, object, object)  # job, result, error
+
+
+class Job(QRunnable):
+    """One piece of work.
+
+    Attributes:
+        title: What it does, for the jobs list and the status bar.
+        number: Counts up; a later job has a higher one.
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, title: str, work: Work, carrier: _Carrier) -> None:
+        super().__init__()
+        self.setAutoDelete(False)
+        self.title = title
+        self.number = next(Job._numbers)
+        self._work, self._carrier = work, carrier
+        self._cancel = threading.Event()
+        self._last = 0.0
+
+    def run(self) -> None:
+        """Do the work on a pool thread; every exception becomes a message."""
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = self._work(self)
+        except Exception as caught:  # noqa: BLE001 - shown to the user at the job's place, with its trace
+            error = caught
+            if not isinstance(caught, CheckpointError | Cancelled | OSError):
+                error.__notes__ = [traceback.format_exc()]
+        self._carrier.ended.emit(self, result, error)
+
+    def cancel(self) -> None:
+        """Ask the work to stop."""
+        self._cancel.set()
+
+    def cancelled(self) -> bool:
+        """Return True once the work shall stop; handed to the core as its `cancelled`."""
+        return self._cancel.is_set()
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        """Report progress; handed to the core as its `progress`."""
+        now = time.monotonic()
+        if now - self._last >= PROGRESS_INTERVAL or done >= total:
+            self._last = now
+            self._carrier.progressed.emit(self, label, done, total)
+
+
+class JobManager(QObject):
+    """Starts jobs and delivers what they say.
+
+    Signals:
+        started(job), progressed(job, label, done, total), finished(job): for the status bar and the jobs list.
+    """
+
+    started = Signal(object)
+    progressed = Signal(object, str, object, object)
+    finished = Signal(object)
+
+    def __init__(self, parent: QObject | None = None, threads: int = 2) -> None:
+        super().__init__(parent)
+        self._pool = QThreadPool()
+        self._pool.setMaxThreadCount(threads)
+        self._carrier = _Carrier()
+        self._carrier.progressed.connect(self._on_progress, Qt.ConnectionType.QueuedConnection)
+        self._carrier.ended.connect(self._on_end, Qt.ConnectionType.QueuedConnection)
+        self._live: dict[Job, tuple[Callable[[Any], None], Callable[[BaseException], None]]] = {}
+
+    def start(
+        self, title: str, work: Work, done: Callable[[Any], None], failed: Callable[[BaseException], None]
+    ) -> Job:
+        """Run `work(job)` on a pool thread; then call `done(result)` or `failed(error)` on the GUI thread.
+
+        A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently.
+        """
+        job = Job(title, work, self._carrier)
+        self._live[job] = (done, failed)
+        self.started.emit(job)
+        self._pool.start(job)
+        return job
+
+    def cancel(self, job: Job | None, *, silently: bool = False) -> None:
+        """Ask a job to stop; silently: whatever it still says is thrown away."""
+        if job is None or job not in self._live:
+            return
+        job.cancel()
+        if silently:
+            self._live[job] = (_ignore, _ignore)
+
+    def running(self) -> list[Job]:
+        """Return the jobs that have not ended."""
+        return list(self._live)
+
+    def shutdown(self) -> None:
+        """Cancel everything and wait until the threads are done."""
+        for job in self.running():
+            self.cancel(job, silently=True)
+        self._pool.waitForDone()
+
+    def _on_progress(self, job: Job, label: str, done: int, total: int) -> None:
+        if job in self._live and not job.cancelled():
+            self.progressed.emit(job, label, done, total)
+
+    def _on_end(self, job: Job, result: Any, error: BaseException | None) -> None:
+        done, failed = self._live.pop(job, (_ignore, _ignore))
+        self.finished.emit(job)
+        if error is None and not job.cancelled():
+            done(result)
+        else:
+            failed(error or Cancelled())
+
+
+def _ignore(_: Any) -> None:
+    """Do nothing with what a silenced job says."""
