@@ -14,14 +14,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from ckpt_gui.core.document import Document, Pair, Section, Style, Text
-from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
+from ckpt_gui.core.errors import CheckpointError, Finding, Severity, worst_first
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.passes.detect import TITLES
 from ckpt_gui.core.passes.section import shown as shown_section
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Status, Step, Tie
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import Document, Pair, Section, Style, Text, human_bytes, plural
 
 if TYPE_CHECKING:
     from ckpt_gui.core.retarget import Export
@@ -307,7 +306,7 @@ def _key(ref: TensorRef | None) -> str:
 
 def _count_findings(findings: tuple[Finding, ...]) -> str:
     counts = Counter(f.severity for f in findings)
-    nouns = {"error": "error", "warning": "warning", "info": "note"}
+    nouns: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
     return "Findings: " + ", ".join(plural(counts[name], noun) for name, noun in nouns.items() if counts[name])
 
 
