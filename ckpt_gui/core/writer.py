@@ -44,6 +44,7 @@ class WriteResult:
         verified: How many were read back and found equal (all of them, or there would be no result).
         nbytes: Bytes of the files that hold tensors.
         seconds: How long it took.
+        phases: Seconds of planning, writing, verifying and putting in place.
         overflow: Finite values that a cast made infinite.
         report: What EXPORT_REPORT.json says.
     """
@@ -54,6 +55,7 @@ class WriteResult:
     verified: int
     nbytes: int
     seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
     overflow: int = 0
     report: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,38 +83,57 @@ def write_export(
 
     Raises:
         CheckpointError: Something blocks the export, the target is refused, the source is damaged or changed, the
-            disk is
-            full, or the result is not what was meant. Nothing is left behind.
+            disk is full, or the result is not what was meant. Nothing is left behind.
         Cancelled: The user stopped it. Nothing is left behind.
     """
     refuse_blocked(export)
-    begun = time.monotonic()
+    clock = _Clock()
     target = Path(folder)
-    files, texts = plan_files(export)
-    nbytes = sum(f.layout.nbytes for f in files)
-    check_target(target, export.plan.source, overwrite=overwrite, nbytes=nbytes)
-    data = sum(p.entry.output.nbytes for f in files for p in f.parts)
-    meter = Meter(2 * data, progress, cancelled)
+    files, index = plan_files(export)
+    check_target(target, export.plan.source, overwrite=overwrite, nbytes=sum(f.layout.nbytes for f in files))
+    meter = Meter(2 * sum(p.entry.output.nbytes for f in files for p in f.parts), progress, cancelled)
+    clock.lap("plan")
     try:
         with staged(target) as part:
-            filled = {
-                f.name: fill_file(part / f.name, f, export.plan.source, export.plan.dims, meter, workers) for f in files
-            }
-            _write_sidecars(part, export)
+            filled = _fill(part, files, export, meter, workers)
+            clock.lap("write")
             verified = verify(part, files, filled, meter, workers)
+            clock.lap("verify")
             report = make_report(export, files, filled, _hashes(part, files) if sha256 else {})
-            write_text(part / REPORT, json.dumps(report, indent=1) + "\n")
-            for name, text in texts.items():  # the index last: it never names what is not there
-                write_text(part / name, text)
+            _write_small_files(part, export, report, index)
             check_unchanged(export.plan.source)
             commit(part, target, overwrite=overwrite)
+            clock.lap("commit")
     except OSError as error:
         raise _disk_error(error, target) from error
-    overflow = sum(sum(f.overflow.values()) for f in filled.values())
-    names = tuple(sorted(os.listdir(target)))
     return WriteResult(
-        str(target), names, len(export.entries), verified, nbytes, time.monotonic() - begun, overflow, report
+        folder=str(target),
+        files=tuple(sorted(os.listdir(target))),
+        tensors=len(export.entries),
+        verified=verified,
+        nbytes=sum(f.layout.nbytes for f in files),
+        seconds=sum(clock.laps.values()),
+        phases=clock.laps,
+        overflow=sum(sum(f.overflow.values()) for f in filled.values()),
+        report=report,
     )
+
+
+class _Clock:
+    """Seconds of each phase."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.laps[name], self._last = now - self._last, now
+
+
+def _fill(part: Path, files: tuple[OutFile, ...], export: Export, meter: Meter, workers: int) -> dict[str, Filled]:
+    plan = export.plan
+    return {f.name: fill_file(part / f.name, f, plan.source, plan.dims, meter, workers) for f in files}
 
 
 def refuse_blocked(export: Export) -> None:
@@ -134,12 +155,16 @@ def check_unchanged(source: Source) -> None:
             check()
 
 
-def _write_sidecars(part: Path, export: Export) -> None:
+def _write_small_files(part: Path, export: Export, report: Mapping[str, Any], index: Mapping[str, str]) -> None:
+    """Write config, sidecars and report; the index last, so that it never names what is not there."""
     for name, text in export.texts.items():
         write_text(part / name, text)
     for name, origin in export.carried.items():
         if not (part / name).exists():
             copy_file(Path(origin), part / name)
+    write_text(part / REPORT, json.dumps(report, indent=1) + "\n")
+    for name, text in index.items():
+        write_text(part / name, text)
 
 
 def verify(part: Path, files: tuple[OutFile, ...], filled: Mapping[str, Filled], meter: Meter, workers: int) -> int:

@@ -1,0 +1,69 @@
+"""Files to measure with: Llama-3.2-1B's shape by default, filled with bytes that are not zero."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ckpt_gui.core.formats import safetensors
+from ckpt_gui.core.tensors import TensorSpec
+
+# hidden, layers, heads, kv_heads, head_dim, ffn, vocab
+SHAPES = {
+    "tiny": (256, 4, 8, 2, 32, 1024, 32000),
+    "135m": (576, 30, 9, 3, 64, 1536, 49152),
+    "1b": (2048, 16, 32, 8, 64, 8192, 128256),
+    "3b": (3072, 28, 24, 8, 128, 8192, 128256),
+}
+
+
+def specs(size: str) -> Iterator[TensorSpec]:
+    """Yield the tensors of a tied Llama of that size under Hugging Face names."""
+    hidden, layers, heads, kv_heads, head_dim, ffn, vocab = SHAPES[size]
+    yield TensorSpec("model.embed_tokens.weight", "bf16", (vocab, hidden))
+    parts = {
+        "input_layernorm": (hidden,),
+        "self_attn.q_proj": (heads * head_dim, hidden),
+        "self_attn.k_proj": (kv_heads * head_dim, hidden),
+        "self_attn.v_proj": (kv_heads * head_dim, hidden),
+        "self_attn.o_proj": (hidden, heads * head_dim),
+        "post_attention_layernorm": (hidden,),
+        "mlp.gate_proj": (ffn, hidden),
+        "mlp.up_proj": (ffn, hidden),
+        "mlp.down_proj": (hidden, ffn),
+    }
+    for layer in range(layers):
+        for name, shape in parts.items():
+            yield TensorSpec(f"model.layers.{layer}.{name}.weight", "bf16", shape)
+    yield TensorSpec("model.norm.weight", "bf16", (hidden,))
+
+
+def config(size: str) -> dict[str, object]:
+    """Return the config of that size."""
+    hidden, layers, heads, kv_heads, head_dim, ffn, vocab = SHAPES[size]
+    return {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden, "num_hidden_layers": layers,
+        "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": head_dim, "intermediate_size": ffn,
+        "vocab_size": vocab, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": True,
+        "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+
+
+def make_hf(folder: Path, size: str) -> Path:
+    """Write a Hugging Face folder of random bytes; one that exists is kept."""
+    path = folder / "model.safetensors"
+    if path.exists():
+        return folder
+    folder.mkdir(parents=True)
+    layout = safetensors.layout(list(specs(size)), {"format": "pt"})
+    noise = os.urandom(16 << 20)
+    with path.open("wb") as file:
+        for start in range(0, layout.nbytes, len(noise)):
+            file.write(noise[: min(len(noise), layout.nbytes - start)])
+        for offset, data in layout.patches({}):
+            file.seek(offset)
+            file.write(data)
+    (folder / "config.json").write_text(json.dumps(config(size)))
+    return folder
