@@ -18,14 +18,14 @@ from ckpt_gui.core.dtypes import BY_SAFETENSORS
 _LIMIT = 1 << 63
 _NUMBER = r"(0|[1-9][0-9]{0,18})"
 _ENTRY = re.compile(
-    r'"([^"\\\x00-\x1f]*+)":\{("dtype":"[A-Z0-9_]++","shape":\[[0-9,]*+\]),"data_offsets":\['
+    r'"([^"\\\x00-\x1f]*)":\{("dtype":"[A-Z0-9_]+","shape":\[[0-9,]*\]),"data_offsets":\['
     + _NUMBER
     + ","
     + _NUMBER
-    + r'\]\}(?:,(?=")|\}[ ]*+\Z)'
+    + r'\]\}(?:,(?=")|\}[ ]*\Z)'
 )
 _FIXED = len('"":{,"data_offsets":[,]}') + 1
-_METADATA = re.compile(r'\{"__metadata__":(\{[^{}\\]*+\}),(?=")')
+_METADATA = re.compile(r'\{"__metadata__":(\{[^{}\\]*\}),(?=")')
 
 
 class Columns(NamedTuple):

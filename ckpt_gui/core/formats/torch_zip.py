@@ -12,15 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleResult, load_pickle
 from ckpt_gui.core.formats.strided import read_strided
+from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record, read_archive
-from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, TensorRef, check_window
+
+__all__ = ["TorchFile", "TorchZipReader", "layout", "read_torch"]
 
 BLOAT = 1 << 20
 
