@@ -1,5 +1,8 @@
 """Long work off the GUI thread: a job runs in a pool, reports progress, and can be cancelled.
 
+No job outlives its window. Signals of a job are delivered on the GUI thread; those of a cancelled or replaced job are
+not delivered at all, so that a late result can not reach a widget that has moved on. Progress is passed on at most 20
+times a second.
 """
 
 from __future__ import annotations
@@ -9,14 +12,16 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, Signal
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 
 PROGRESS_INTERVAL = 0.05
 Work = Callable[["Job"], Any]
+Receive = Callable[[Any], None]
 
 
 class _Carrier(QObject):
@@ -32,14 +37,16 @@ class Job(QRunnable):
     Attributes:
         title: What it does, for the jobs list and the status bar.
         number: Counts up; a later job has a higher one.
+        quiet: True if nobody minds when it is stopped: the window closes without asking.
     """
 
     _numbers = itertools.count(1)
 
-    def __init__(self, title: str, work: Work, carrier: _Carrier) -> None:
+    def __init__(self, title: str, work: Work, carrier: _Carrier, *, quiet: bool = False) -> None:
         super().__init__()
         self.setAutoDelete(False)
         self.title = title
+        self.quiet = quiet
         self.number = next(Job._numbers)
         self._work, self._carrier = work, carrier
         self._cancel = threading.Event()
@@ -91,17 +98,25 @@ class JobManager(QObject):
         self._carrier = _Carrier()
         self._carrier.progressed.connect(self._on_progress, Qt.ConnectionType.QueuedConnection)
         self._carrier.ended.connect(self._on_end, Qt.ConnectionType.QueuedConnection)
-        self._live: dict[Job, tuple[Callable[[Any], None], Callable[[BaseException], None]]] = {}
+        self._live: dict[Job, _Ears] = {}
 
     def start(
-        self, title: str, work: Work, done: Callable[[Any], None], failed: Callable[[BaseException], None]
+        self,
+        title: str,
+        work: Work,
+        done: Receive,
+        failed: Callable[[BaseException], None],
+        *,
+        discard: Receive | None = None,
+        quiet: bool = False,
     ) -> Job:
         """Run `work(job)` on a pool thread; then call `done(result)` or `failed(error)` on the GUI thread.
 
-        A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently.
+        A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently. A result that comes all the same
+        goes to `discard`, which lets go of what it holds, such as open files.
         """
-        job = Job(title, work, self._carrier)
-        self._live[job] = (done, failed)
+        job = Job(title, work, self._carrier, quiet=quiet)
+        self._live[job] = _Ears(done, failed, discard or _ignore)
         self.started.emit(job)
         self._pool.start(job)
         return job
@@ -112,29 +127,44 @@ class JobManager(QObject):
             return
         job.cancel()
         if silently:
-            self._live[job] = (_ignore, _ignore)
+            self._live[job] = _Ears(_ignore, _ignore, self._live[job].discard)
 
     def running(self) -> list[Job]:
         """Return the jobs that have not ended."""
         return list(self._live)
 
     def shutdown(self) -> None:
-        """Cancel everything and wait until the threads are done."""
+        """Cancel everything, wait until the threads are done, and let go of results that came too late."""
         for job in self.running():
             self.cancel(job, silently=True)
         self._pool.waitForDone()
+        QCoreApplication.sendPostedEvents(self)  # the last messages of the threads; no other events
 
     def _on_progress(self, job: Job, label: str, done: int, total: int) -> None:
         if job in self._live and not job.cancelled():
             self.progressed.emit(job, label, done, total)
 
     def _on_end(self, job: Job, result: Any, error: BaseException | None) -> None:
-        done, failed = self._live.pop(job, (_ignore, _ignore))
-        self.finished.emit(job)
-        if error is None and not job.cancelled():
-            done(result)
-        else:
-            failed(error or Cancelled())
+        ears = self._live.pop(job, _Ears(_ignore, _ignore, _ignore))
+        try:
+            if error is None and not job.cancelled():
+                ears.done(result)
+            elif error is None:
+                ears.discard(result)
+                ears.failed(Cancelled())
+            else:
+                ears.failed(error)
+        finally:
+            self.finished.emit(job)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ears:
+    """Who hears of a job's end."""
+
+    done: Receive
+    failed: Callable[[BaseException], None]
+    discard: Receive
 
 
 def _ignore(_: Any) -> None:

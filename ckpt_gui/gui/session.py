@@ -1,7 +1,7 @@
 """What the window is about: one opened checkpoint, the user's decisions, and the snapshot that follows from them.
 
 Widgets hold no facts. They show the session's `Snapshot` and call its methods; a change makes a new snapshot, and
-`changed` tells everybody. Decisions are undoable values (a policy and a target), never edits of files.
+`changed` tells everybody. Decisions are undoable values (a policy and a target), never edits of files. Undo never writes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from ckpt_gui.core.diff import Diff, diff_expected
-from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.jobs import Job, JobManager
 
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
+MANY = 5_000  # tensors above which a decision is worked out in a job: 50 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Snapshot:
         plan: The checkpoint understood.
         export: What would be written.
         diff: The file beside the export's layout.
+        index: The rows of the diff as a tree.
     """
 
     source: Source
@@ -50,62 +55,68 @@ class Snapshot:
     plan: Plan
     export: Export
     diff: Diff
+    index: CheckpointIndex
 
 
 class Session(QObject):
     """One checkpoint in one window.
+
+    Attributes:
+        jobs: Where its long work runs.
+        snapshot: What is shown; None if nothing is open.
+        path: What is open or being opened.
+        undo_stack: The decisions taken since opening.
 
     Signals:
         opening(path): Headers are being read.
         changed(snapshot): There is a new snapshot.
         failed(error): The checkpoint could not be opened.
         closed(): There is none any more.
+        refused(error): A decision could not be followed; the old snapshot stands.
     """
 
     opening = Signal(str)
     changed = Signal(object)
     failed = Signal(object)
     closed = Signal()
+    refused = Signal(object)
 
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.jobs = jobs
         self.snapshot: Snapshot | None = None
         self.path: str | None = None
+        self.undo_stack = QUndoStack(self)
         self._evidence = Evidence()
         self._job: Job | None = None
+        self._planning: Job | None = None
 
     def open(self, path: str | Path, *, config: str | Path | None = None) -> None:
         """Open a checkpoint in a job; an open one is closed first."""
-        self.close()
+        self._let_go()
         self.path = str(path)
         self.opening.emit(self.path)
 
         def work(job: Job) -> tuple[Snapshot, Evidence]:
-            source = open_checkpoint(path, config=config, progress=job.progress, cancelled=job.cancelled)
-            try:
-                plan = normalise(source)
-                evidence = probe(plan, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
-                decisions = Decisions(target=Target(layout="hf" if plan.family else "same"))
-                return make_snapshot(source, decisions, evidence), evidence
-            except BaseException:
-                source.close()
-                raise
+            return _open(path, config, job)
 
-        self._job = self.jobs.start(f"Opening {Path(path).name}", work, self._opened, self._failed)
+        title = f"Opening {safe_text(Path(path).name, 60)}"
+        self._job = self.jobs.start(
+            title, work, self._opened, self._failed, discard=lambda result: result[0].source.close(), quiet=True
+        )
 
     def cancel_opening(self) -> None:
         """Stop opening."""
         self.jobs.cancel(self._job)
 
     def decide(self, *, policy: Policy | None = None, target: Target | None = None) -> None:
-        """Take a decision and publish the snapshot that follows from it."""
+        """Take a decision, which can be undone, and publish the snapshot that follows from it."""
         if self.snapshot is None:
             return
         old = self.snapshot.decisions
         decisions = Decisions(policy or old.policy, target or old.target)
         if decisions != old:
-            self.publish(make_snapshot(self.snapshot.source, decisions, self._evidence))
+            self.undo_stack.push(_Decision(self, old, decisions))
 
     def change_policy(self, **changes: Any) -> None:
         """Take a decision that changes some fields of the policy."""
@@ -119,19 +130,54 @@ class Session(QObject):
 
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
+        if self.snapshot and self.snapshot.source is not snapshot.source:
+            self.snapshot.source.close()
         self.snapshot = snapshot
+        self.path = self.path or snapshot.source.path
+        self._evidence = snapshot.plan.evidence
         self.changed.emit(snapshot)
 
     def close(self) -> None:
         """Close the checkpoint, and stop opening one."""
-        self.jobs.cancel(self._job, silently=True)
-        self._job = None
-        if self.snapshot:
-            self.snapshot.source.close()
-            self.snapshot = None
+        was_open = self.snapshot is not None or self._job is not None
+        self._let_go()
+        if was_open:
             self.closed.emit()
+
+    def follow(self, decisions: Decisions) -> None:
+        """Publish what follows from decisions; in a job if the checkpoint is large."""
+        if self.snapshot is None:
+            return
+        source, evidence = self.snapshot.source, self._evidence
+        self.jobs.cancel(self._planning, silently=True)
+        if len(source.refs) <= MANY:
+            try:
+                snapshot = make_snapshot(source, decisions, evidence)
+            except CheckpointError as error:
+                self.refused.emit(error)
+            else:
+                self.publish(snapshot)
+            return
+        self._planning = self.jobs.start(
+            "Working out the plan", lambda _: make_snapshot(source, decisions, evidence), self._planned,
+            self.refused.emit, quiet=True,
+        )  # fmt: skip
+
+    def _let_go(self) -> None:
+        self.jobs.cancel(self._job, silently=True)
+        self.jobs.cancel(self._planning, silently=True)
+        self._job = self._planning = None
+        snapshot, self.snapshot = self.snapshot, None
+        if snapshot:
+            snapshot.source.close()
         self._evidence = Evidence()
         self.path = None
+        self.undo_stack.clear()
+
+    def _planned(self, snapshot: Snapshot) -> None:
+        self._planning = None
+        if self.snapshot and snapshot.source is self.snapshot.source:
+            self.publish(snapshot)
 
     def _opened(self, result: tuple[Snapshot, Evidence]) -> None:
         self._job = None
@@ -147,8 +193,50 @@ class Session(QObject):
             self.failed.emit(error)
 
 
+class _Decision(QUndoCommand):
+    """A decision on the undo stack."""
+
+    def __init__(self, session: Session, old: Decisions, new: Decisions) -> None:
+        super().__init__(_said(old, new))
+        self._session, self._old, self._new = session, old, new
+
+    def redo(self) -> None:
+        """Take the decision."""
+        self._session.follow(self._new)
+
+    def undo(self) -> None:
+        """Take it back."""
+        self._session.follow(self._old)
+
+
+def _said(old: Decisions, new: Decisions) -> str:
+    """Return what changes from one set of decisions to the next, for the undo menu."""
+    if old.target.layout != new.target.layout:
+        return f"layout {new.target.layout}"
+    names = [
+        field.name
+        for one, two in ((old.policy, new.policy), (old.target, new.target))
+        for field in dataclasses.fields(one)
+        if getattr(one, field.name) != getattr(two, field.name)
+    ]
+    return ", ".join(names).replace("_", " ")
+
+
+def _open(path: str | Path, config: str | Path | None, job: Job) -> tuple[Snapshot, Evidence]:
+    source = open_checkpoint(path, config=config, progress=job.progress, cancelled=job.cancelled)
+    try:
+        plan = normalise(source)
+        evidence = probe(plan, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
+        decisions = Decisions(target=Target(layout="hf" if plan.family else "same"))
+        return make_snapshot(source, decisions, evidence), evidence
+    except BaseException:
+        source.close()
+        raise
+
+
 def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence) -> Snapshot:
     """Return what follows from a source, decisions and evidence. Reads no file."""
     plan = normalise(source, decisions.policy, evidence)
     export = retarget(plan, decisions.target)
-    return Snapshot(source, decisions, plan, export, diff_expected(export))
+    diff = diff_expected(export)
+    return Snapshot(source, decisions, plan, export, diff, CheckpointIndex(diff.rows))

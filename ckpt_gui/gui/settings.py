@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from typing import Any
+
 from PySide6.QtCore import QByteArray, QSettings
 
 NUM_RECENTS = 10
@@ -32,8 +34,8 @@ class Settings:
 
     def recents(self) -> list[str]:
         """Return the paths opened last, newest first; read anew each time, as other windows write them too."""
-        value = self._store.value("recents", [])
-        paths = [value] if isinstance(value, str) else list(value or [])
+        value: Any = self._store.value("recents", [])
+        paths = value if isinstance(value, list) else [value]
         return [p for p in paths if isinstance(p, str) and p][:NUM_RECENTS]
 
     def add_recent(self, path: str) -> None:

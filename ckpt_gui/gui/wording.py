@@ -1,4 +1,4 @@
-"""Numbers for people: bytes, counts and shapes, the same in the window, on the command line and in reports."""
+"""Numbers for people: bytes, counts and shapes as the window shows them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 
 def human_bytes(size: int) -> str:
-    """Return a size in binary units, with three digits that matter.
+    """Return a size in decimal units, as file managers and the reports have it.
 
     >>> human_bytes(512), human_bytes(831_488), human_bytes(2_471_645_608)
-    ('512 B', '812 KiB', '2.30 GiB')
+    ('512 bytes', '831 kB', '2.47 GB')
     """
-    if abs(size) < 1024:
-        return f"{size} B"
-    value = float(size)
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        value /= 1024
-        if abs(value) < 999.5 or unit == "PiB":
-            return f"{_three(value)} {unit}"
-    raise AssertionError("unreachable")
+    if size < 1000:
+        return plural(size, "byte")
+    value, units = size / 1000, ["kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        del units[0]
+    return f"{_three(value)} {units[0]}"
 
 
 def human_count(number: int) -> str:

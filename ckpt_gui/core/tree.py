@@ -1,0 +1,279 @@
+"""The rows of a diff as a tree of names that costs nothing until it is looked at, and a filter over them.
+
+A model can have 500,000 tensors. Building a node for each takes seconds and hundreds of megabytes, so the index only
+sorts the keys once; a node is a range of that order, and its children are found by bisection when somebody asks. The
+dot sorts as the lowest character there is, which keeps each prefix together. Natural order (layer 2 before layer 10) is
+made for each node's children, not for all keys.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ckpt_gui.core.diff import STATES, Row
+from ckpt_gui.core.keys import natural
+
+# States that `next difference` stops at.
+DIFFERENT = frozenset({"error", "missing", "shape", "extra", "transform", "renamed", "dtype"})
+_CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}
+_FIRST, _AFTER = "\0", "\1"  # below and just above every character that follows a prefix
+
+
+class Node:
+    """A place in the tree: a range of the sorted keys. Without children it is one row.
+
+    Attributes:
+        name: What is added to the parent's name; several segments where there is no branching between them.
+        lo: First position of the range.
+        hi: Position after the last one.
+        depth: Segments from the root to the end of the name.
+        parent: The node above; None for the root.
+        place: Which child of its parent it is.
+        is_row: True for a single row.
+        children: The nodes below; None until they were asked for.
+    """
+
+    __slots__ = ("children", "depth", "hi", "is_row", "lo", "name", "parent", "place")
+
+    def __init__(self, name: str, lo: int, hi: int, depth: int, parent: Node | None, is_row: bool) -> None:
+        self.name, self.lo, self.hi, self.depth, self.parent, self.is_row = name, lo, hi, depth, parent, is_row
+        self.place = 0
+        self.children: tuple[Node, ...] | None = () if is_row else None
+
+    @property
+    def size(self) -> int:
+        """Rows in it."""
+        return self.hi - self.lo
+
+    def ancestors(self) -> list[Node]:
+        """Return the nodes from the root's child down to this one."""
+        chain: list[Node] = []
+        node: Node | None = self
+        while node is not None and node.parent is not None:
+            chain.append(node)
+            node = node.parent
+        return chain[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What the filter text asks for. Several states or types are alternatives; everything else must hold together.
+
+    Attributes:
+        words: Texts that the key or the expected key contains, in lower case.
+        without: Texts that they do not contain.
+        states: States wanted; empty for all.
+        no_states: States not wanted.
+        dtypes: Types wanted; empty for all.
+        no_dtypes: Types not wanted.
+    """
+
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    states: frozenset[str] = frozenset()
+    no_states: frozenset[str] = frozenset()
+    dtypes: frozenset[str] = frozenset()
+    no_dtypes: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Return False if it lets everything pass."""
+        return any((self.words, self.without, self.states, self.no_states, self.dtypes, self.no_dtypes))
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What a filter found.
+
+    Attributes:
+        rows: Numbers of the rows, in the diff's order.
+        counts: Rows of each state that the rest of the filter lets pass, whichever states it asks for.
+    """
+
+    rows: Sequence[int]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def parse_filter(text: str) -> Filter:
+    """Read the filter box.
+
+    Words must all be in the key. `state:` and `dtype:` take a name or several with commas. `!` before a term negates it.
+
+    >>> parse_filter("wq !layers.0 state:missing,extra dtype:BF16").words
+    ('wq',)
+    """
+    words: list[str] = []
+    without: list[str] = []
+    sets: dict[tuple[str, bool], set[str]] = {}
+    for term in text.lower().split():
+        negated = term.startswith("!")
+        name, colon, value = term.lstrip("!").partition(":")
+        if colon and name in ("state", "dtype"):
+            sets.setdefault((name, negated), set()).update(v for v in value.split(",") if v)
+        elif term.lstrip("!"):
+            (without if negated else words).append(term.lstrip("!"))
+    named = (frozenset(sets.get((n, neg), ())) for n in ("state", "dtype") for neg in (False, True))
+    return Filter(tuple(words), tuple(without), *named)
+
+
+def with_states(text: str, states: Iterable[str]) -> str:
+    """Return a filter text with its wanted states replaced.
+
+    >>> with_states("wq state:same", ["missing", "extra"])
+    'wq state:missing,extra'
+    """
+    kept = [term for term in text.split() if not term.lower().startswith("state:")]
+    names = ",".join(states)
+    return " ".join([*kept, f"state:{names}"] if names else kept)
+
+
+class CheckpointIndex:
+    """The rows of a diff, sorted once, as a lazy tree.
+
+    Attributes:
+        rows: The rows, in the diff's order.
+        root: The node that holds everything.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        keys = [row.path.replace(".", _FIRST) for row in rows]
+        self._order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
+        self._keys = [keys[number] for number in self._order]
+        self._states = bytes(_CODE[rows[number].state] for number in self._order)
+        self._text: list[str] | None = None
+        self._position: array[int] | None = None
+        self.root = Node("", 0, len(rows), 0, None, False)
+
+    def row(self, node: Node) -> Row:
+        """Return the row of a node that is one."""
+        return self.rows[self._order[node.lo]]
+
+    def number(self, node: Node) -> int:
+        """Return the number of the row of a node that is one."""
+        return self._order[node.lo]
+
+    def prefix(self, node: Node) -> str:
+        """Return a node's whole name: equal in another index exactly where the same group is."""
+        return _FIRST.join(self._keys[node.lo].split(_FIRST)[: node.depth]) if node.size else ""
+
+    def children(self, node: Node) -> tuple[Node, ...]:
+        """Return the nodes below, in natural order; found on the first call."""
+        if node.children is None:
+            found = sorted(self._split(node), key=lambda n: natural(n.name))
+            for place, child in enumerate(found):
+                child.place = place
+            node.children = tuple(found)
+        return node.children
+
+    def counts(self, node: Node) -> dict[str, int]:
+        """Return how many rows of each state are below, in the order of attention; states without rows are absent."""
+        found = {state: self._states.count(code, node.lo, node.hi) for state, code in _CODE.items()}
+        return {state: count for state, count in found.items() if count}
+
+    def select(self, wanted: Filter, keys: Collection[str] | None = None) -> Hits:
+        """Return the rows that a filter, and a set of keys if given, let pass."""
+        numbers = self._with_words(wanted) if wanted.words or wanted.without else range(len(self.rows))
+        rows = self.rows
+        if wanted.dtypes or wanted.no_dtypes:
+            numbers = [n for n in numbers if _is_in(rows[n].dtype, wanted.dtypes, wanted.no_dtypes)]
+        if keys is not None:
+            chosen = frozenset(keys)
+            numbers = [n for n in numbers if not chosen.isdisjoint(_names(rows[n]))]
+        counts: Counter[str] = Counter(rows[n].state for n in numbers)
+        if wanted.states or wanted.no_states:
+            numbers = [n for n in numbers if _is_in(rows[n].state, wanted.states, wanted.no_states)]
+        return Hits(numbers, counts)
+
+    def find(self, path: str) -> int | None:
+        """Return the number of the first row that stands under a name."""
+        key = path.replace(".", _FIRST)
+        place = bisect_left(self._keys, key)
+        return self._order[place] if place < len(self._keys) and self._keys[place] == key else None
+
+    def position(self, number: int) -> int:
+        """Return the position of a row in the sorted order."""
+        if self._position is None:
+            self._position = array("l", bytes(self._order.itemsize * len(self._order)))
+            for place, row_number in enumerate(self._order):
+                self._position[row_number] = place
+        return self._position[number]
+
+    def locate(self, number: int) -> Node:
+        """Return the node of a row."""
+        place = self.position(number)
+        node = self.root
+        while not node.is_row:
+            node = next(child for child in self.children(node) if child.lo <= place < child.hi)
+        return node
+
+    def next_row(self, node: Node | None, states: Collection[str], *, forward: bool = True) -> Node | None:
+        """Return the next (or previous) row in one of the states, in the order of the tree; it starts over at the end."""
+        if node is None:
+            return self._first(self.root, states, forward)
+        if forward and not node.is_row and (found := self._first(node, states, forward)):
+            return found
+        while node.parent is not None:
+            siblings = self.children(node.parent)
+            rest = siblings[node.place + 1 :] if forward else siblings[: node.place][::-1]
+            if found := next((f for s in rest if (f := self._first(s, states, forward))), None):
+                return found
+            node = node.parent
+        return self._first(self.root, states, forward)
+
+    def _first(self, node: Node, states: Collection[str], forward: bool) -> Node | None:
+        """Return the first row of a node in one of the states; whole branches without any are not entered."""
+        if not any(self._states.find(_CODE[s], node.lo, node.hi) >= 0 for s in states):
+            return None
+        while not node.is_row:
+            children = self.children(node) if forward else self.children(node)[::-1]
+            node = next(c for c in children if any(self._states.find(_CODE[s], c.lo, c.hi) >= 0 for s in states))
+        return node
+
+    def _split(self, node: Node) -> Iterator[Node]:
+        """Yield the children of a node in sorted order."""
+        place = node.lo
+        while place < node.hi:
+            segments = self._keys[place].split(_FIRST)
+            if len(segments) <= node.depth + 1:  # the key ends here; others may go on below the same name
+                yield Node(segments[-1], place, place + 1, len(segments), node, True)
+                place += 1
+                continue
+            start = _FIRST.join(segments[: node.depth + 1])
+            end = bisect_left(self._keys, start + _AFTER, place, node.hi)
+            yield self._child(node, segments, place, end)
+            place = end
+
+    def _child(self, parent: Node, segments: list[str], lo: int, hi: int) -> Node:
+        """Return the node of a range, with all segments that its keys share in its name."""
+        last = self._keys[hi - 1].split(_FIRST)
+        depth = parent.depth + 1
+        if hi - lo == 1:
+            return Node(".".join(segments[parent.depth :]), lo, hi, len(segments), parent, True)
+        while depth < min(len(segments), len(last)) - 1 and segments[depth] == last[depth]:
+            depth += 1
+        return Node(".".join(segments[parent.depth : depth]), lo, hi, depth, parent, False)
+
+    def _with_words(self, wanted: Filter) -> list[int]:
+        if self._text is None:
+            self._text = [f"{row.key}\n{row.expected}".lower() for row in self.rows]
+        text = self._text
+        first, *more = wanted.words or ("",)
+        numbers = [n for n, line in enumerate(text) if first in line]
+        for word in more:
+            numbers = [n for n in numbers if word in text[n]]
+        for word in wanted.without:
+            numbers = [n for n in numbers if word not in text[n]]
+        return numbers
+
+
+def _is_in(name: str, wanted: frozenset[str], unwanted: frozenset[str]) -> bool:
+    return (not wanted or name in wanted) and name not in unwanted
+
+
+def _names(row: Row) -> tuple[str, ...]:
+    """Return every name that a finding or a step may call a row by."""
+    return (row.key or row.expected, row.ref.full_key if row.ref is not None else row.expected)

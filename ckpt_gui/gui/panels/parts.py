@@ -1,0 +1,163 @@
+"""Small building blocks of the panels: labels, cards, buttons, and a layout that wraps."""
+
+from __future__ import annotations
+
+import html
+
+from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QLayout, QLayoutItem, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from ckpt_gui.core.keys import safe_text
+
+GRID = 8  # all distances are multiples of it, or half of it
+
+
+def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool = False, wrap: bool = False) -> QLabel:
+    """Return a plain-text label; its size is relative to the application's font."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setWordWrap(wrap)
+    font = QFont(made.font())
+    font.setPointSizeF(font.pointSizeF() * size)
+    font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
+    made.setFont(font)
+    if muted:
+        made.setProperty("tone", "muted")
+    if wrap:
+        made.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        made.setMinimumWidth(GRID)
+    return made
+
+
+def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
+    """Return a push button; kind `primary` for the one that matters, `quiet` for those without a frame."""
+    made = QPushButton(text)
+    made.setAccessibleName(text.replace("&", ""))
+    if kind:
+        made.setProperty("kind", kind)
+    if tip:
+        made.setToolTip(tip)
+    made.setAutoDefault(kind == "primary")
+    return made
+
+
+def tip_text(text: str, limit: int = 400) -> str:
+    """Return foreign text fit for a tool tip, which Qt would read as HTML."""
+    return html.escape(safe_text(text, limit)).replace("\\x0a", "<br>")
+
+
+def clear(layout: QLayout) -> None:
+    """Take every widget out of a layout, nested layouts included, and let Qt delete it."""
+    while (item := layout.takeAt(0)) is not None:
+        widget, inner = item.widget(), item.layout()
+        if widget is not None:
+            widget.hide()
+            widget.setParent(None)
+            widget.deleteLater()
+        elif inner is not None:
+            clear(inner)
+
+
+class Card(QFrame):
+    """A surface with a thin border; `body` is its layout."""
+
+    def __init__(self, parent: QWidget | None = None, *, padding: int = 2 * GRID) -> None:
+        super().__init__(parent)
+        self.setProperty("card", "true")
+        self.body = QVBoxLayout(self)
+        self.body.setContentsMargins(padding, padding, padding, padding)
+        self.body.setSpacing(GRID)
+
+
+class ElidedLabel(QLabel):
+    """A label of one line that cuts its text in the middle to fit, and shows all of it as a tool tip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def set_text(self, text: str) -> None:
+        """Show a text."""
+        self._text = safe_text(text, 1000)
+        self.setToolTip(tip_text(text, 1000))
+        self._elide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Cut anew."""
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        metrics = QFontMetrics(self.font())
+        self.setText(metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, max(0, self.width() - 2)))
+
+
+class FlowLayout(QLayout):
+    """Places items side by side and goes on in the next line, like words."""
+
+    def __init__(self, parent: QWidget | None = None, spacing: int = GRID) -> None:
+        super().__init__(parent)
+        self._items: list[QLayoutItem] = []
+        self.setContentsMargins(QMargins(0, 0, 0, 0))
+        self.setSpacing(spacing)
+
+    def addItem(self, item: QLayoutItem) -> None:  # noqa: N802 - Qt's name
+        """Add an item at the end."""
+        self._items.append(item)
+
+    def count(self) -> int:
+        """Return the number of items."""
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # noqa: N802 - Qt's name
+        """Return an item, or None past the end."""
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # noqa: N802 - Qt's name
+        """Remove and return an item, or None past the end."""
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:  # noqa: N802 - Qt's name
+        """Return nothing: it takes the space that it is given."""
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802 - Qt's name
+        """Return True: fewer columns need more lines."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802 - Qt's name
+        """Return the height that a width needs."""
+        return self._arrange(QRect(0, 0, width, 0), apply=False)
+
+    def setGeometry(self, rect: QRect) -> None:  # noqa: N802 - Qt's name
+        """Place the items."""
+        super().setGeometry(rect)
+        self._arrange(rect, apply=True)
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        """Return the least size."""
+        return self.minimumSize()
+
+    def minimumSize(self) -> QSize:  # noqa: N802 - Qt's name
+        """Return the size of the largest item."""
+        size = QSize()
+        for item in self._items:
+            size = size.expandedTo(item.minimumSize())
+        return size
+
+    def _arrange(self, rect: QRect, *, apply: bool) -> int:
+        x, y, line = rect.x(), rect.y(), 0
+        for item in self._items:
+            if item.isEmpty():
+                continue
+            hint = item.sizeHint()
+            if x > rect.x() and x + hint.width() > rect.right() + 1:
+                x, y, line = rect.x(), y + line + self.spacing(), 0
+            if apply:
+                item.setGeometry(QRect(QPoint(x, y), hint))
+            x += hint.width() + self.spacing()
+            line = max(line, hint.height())
+        return y + line - rect.y()
