@@ -15,7 +15,9 @@ from ckpt_gui.core.tensors import TensorRef
 _FIELDS = ("key", "dtype", "shape", "section", "file", "storage", "offset", "strides")
 
 
-def make_refs(keys: Sequence[str], dtypes: Sequence[str], shapes: Sequence[tuple[int, ...]], file: str) -> list[TensorRef]:
+def make_refs(
+    keys: Sequence[str], dtypes: Sequence[str], shapes: Sequence[tuple[int, ...]], file: str
+) -> list[TensorRef]:
     """Return refs of tensors that lie row by row, each in a storage of its own named like its key."""
     refs = list(map(TensorRef.__new__, repeat(TensorRef, len(keys))))
     columns = (keys, dtypes, shapes, repeat(()), repeat(file), keys, repeat(0), repeat(None))

@@ -114,8 +114,7 @@ class HeldFile:
         if length < 0 or offset < 0 or offset + length > self.size:
             raise CheckpointError(
                 "truncated",
-                f"{show_path(self.path)} ends at byte {self.size:,}, "
-                f"but bytes up to {offset + length:,} are needed.",
+                f"{show_path(self.path)} ends at byte {self.size:,}, but bytes up to {offset + length:,} are needed.",
                 path=self.path,
                 offset=self.size,
             )

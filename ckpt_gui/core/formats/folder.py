@@ -122,7 +122,8 @@ def _by_number(names: Iterable[str]) -> Choice | None:
     wanted = [f"{stem}-{i:0{width}}-of-{count}{suffix}" for i in range(1, min(int(count), 9999) + 1)]
     missing = tuple(n for n in wanted if n not in files)
     alone = len(wanted) == 1  # one file that only looks like a shard, as torchtune writes it
-    message = f"{len(files)} shards have no index ({safe_text(stem, 60)}{suffix}.index.json); most loaders will not find them."
+    name = f"{safe_text(stem, 60)}{suffix}.index.json"
+    message = f"{len(files)} shards have no index ({name}); most loaders will not find them."
     problem = Finding("index-missing", "warning", message, fix="The export writes an index.")
     return Choice(tuple(files), None, missing, () if alone else (problem,))
 
@@ -169,7 +170,8 @@ def _nothing(folder: str, names: Sequence[str]) -> CheckpointError:
             path=folder,
         )
     if any(n.endswith(".gguf") for n in names):
-        return CheckpointError("not-a-checkpoint", f"{shown} holds GGUF files only, which are not read here.", path=folder)
+        message = f"{shown} holds GGUF files only, which are not read here."
+        return CheckpointError("not-a-checkpoint", message, path=folder)
     state = [n for n in names if _STATE.match(n)]
     more = f" It holds training state ({', '.join(state[:3])}); open such a file by its name." if state else ""
     return CheckpointError("not-a-checkpoint", f"{shown} holds no model weights.{more}", path=folder)

@@ -126,7 +126,8 @@ class _Walk:
         if not self.unknown:
             return ()
         key, kind = next(iter(self.unknown.items()))
-        message = f"{len(self.unknown)} tensors are of types unknown here, such as {safe_text(key)!r} ({safe_text(kind)})."
+        what = f"{safe_text(key)!r} ({safe_text(kind)})"
+        message = f"{len(self.unknown)} tensors are of types unknown here, such as {what}."
         return (Finding("foreign-object", "warning", message, keys=tuple(self.unknown)),)
 
 
@@ -139,20 +140,20 @@ def _class_name(value: Any) -> str:
     return "torch.Tensor" if cls.__module__ == "torch._tensor" else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _place(
-    tensor: Any, shape: tuple[int, ...], itemsize: int
-) -> tuple[str, int, tuple[int, ...] | None]:
+def _place(tensor: Any, shape: tuple[int, ...], itemsize: int) -> tuple[str, int, tuple[int, ...] | None]:
     """Return what tells its bytes from all others, the byte offset in them, and strides."""
     if not _is_torch(tensor):
         return f"numpy:{tensor.__array_interface__['data'][0]:x}", 0, _array_strides(tensor, shape)
     try:
-        pointer = tensor.untyped_storage().data_ptr()
+        held = tensor.untyped_storage()
+        pointer = held.data_ptr()
+        identity = f"{tensor.device}:{pointer:x}" if pointer else f"storage:{held._cdata:x}"
         offset, strides = int(tensor.storage_offset()), tuple(int(s) for s in tensor.stride())
     except (RuntimeError, NotImplementedError, TypeError, AttributeError):  # sparse, wrapper subclasses
         return f"object:{id(tensor):x}", 0, None
-    if not pointer or not itemsize:
+    if not itemsize or tensor.is_conj() or tensor.is_neg():  # the same bytes, but not the same values
         return f"object:{id(tensor):x}", 0, None
-    return f"{tensor.device}:{pointer:x}", offset * itemsize, normal_strides(shape, strides)
+    return identity, offset * itemsize, normal_strides(shape, strides)
 
 
 def _array_strides(array: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -166,7 +167,7 @@ def _copy_array(array: Any, start: int, out: memoryview) -> None:
     import numpy as np
 
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    out[:] = memoryview(flat)[start : start + len(out)]  # type: ignore[arg-type]
+    out[:] = flat.data[start : start + len(out)]
 
 
 def _copy_rows(tensor: Any, itemsize: int, start: int, out: memoryview) -> None:
@@ -174,8 +175,9 @@ def _copy_rows(tensor: Any, itemsize: int, start: int, out: memoryview) -> None:
     import torch
 
     if tensor.is_contiguous():
-        flat = tensor.reshape(-1).view(torch.uint8)[start : start + len(out)]
-        out[:] = memoryview(flat.cpu().numpy())
+        # Not reshape: a single element may keep a stride of its own, and then has no bytes for torch.
+        flat = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)[start : start + len(out)]
+        out[:] = flat.cpu().numpy().data
         return
     row = math.prod(tensor.shape[1:]) * itemsize
     done = 0

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sized
+from typing import Any, TypeVar
 
 from ckpt_gui.core.dtypes import BY_STORAGE, BY_TORCH
 from ckpt_gui.core.formats.torch_values import (
     StateDict,
-    StorageInfo,
     TensorStub,
     TorchDevice,
     TorchDType,
@@ -23,40 +22,99 @@ from ckpt_gui.core.formats.torch_values import (
 )
 
 Builder = Callable[[tuple[Any, ...]], Any]
+Items = TypeVar("Items", bound=Sized)
 
 PYTHON2 = {"__builtin__": "builtins", "copy_reg": "copyreg", "exceptions": "builtins", "UserDict": "collections"}
 UNTYPED = ("torch.UntypedStorage", "torch.storage.UntypedStorage", "torch.storage._UntypedStorage")
 MAX_CALL_ITEMS = 1 << 20
 # Constants of torch that are neither types nor functions: layouts, memory formats, reduced-precision placeholders.
 _CONSTANTS = frozenset(
-    "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged contiguous_format channels_last "
-    "channels_last_3d preserve_format quint8 qint8 qint32 quint4x2 quint2x4 complex32 bits8 bits16 per_tensor_affine "
-    "per_channel_affine per_tensor_symmetric per_channel_symmetric".split()
+    [
+        "strided",
+        "sparse_coo",
+        "sparse_csr",
+        "sparse_csc",
+        "sparse_bsr",
+        "sparse_bsc",
+        "jagged",
+        "contiguous_format",
+        "channels_last",
+        "channels_last_3d",
+        "preserve_format",
+        "quint8",
+        "qint8",
+        "qint32",
+        "quint4x2",
+        "quint2x4",
+        "complex32",
+        "bits8",
+        "bits16",
+        "per_tensor_affine",
+        "per_channel_affine",
+        "per_tensor_symmetric",
+        "per_channel_symmetric",
+    ]
 )
-# Python's own classes that hold data and do nothing when made.
-INERT = frozenset(
-    """argparse.Namespace types.SimpleNamespace pathlib.Path pathlib.PosixPath pathlib.PurePath pathlib.PurePosixPath
-    pathlib.WindowsPath pathlib.PureWindowsPath pathlib._local.PosixPath pathlib._local.WindowsPath datetime.datetime
-    datetime.date datetime.time datetime.timedelta datetime.timezone zoneinfo.ZoneInfo._unpickle decimal.Decimal
-    fractions.Fraction uuid.UUID uuid.SafeUUID collections.deque collections.UserDict collections.ChainMap
-    copyreg._reconstructor copyreg.__newobj__ builtins.object builtins.int builtins.float builtins.str builtins.bool
-    builtins.bytes builtins.range builtins.slice builtins.NoneType builtins.Exception builtins.ValueError
-    builtins.RuntimeError builtins.KeyError functools.partial ipaddress.IPv4Address ipaddress.IPv6Address array._array_reconstructor
-    random.Random threading.Lock signal.Signals enum.EnumType typing.Any typing.Union typing.Optional
-    numpy.core.multiarray.scalar numpy.core.multiarray._reconstruct numpy._core.multiarray.scalar
-    numpy._core.multiarray._reconstruct numpy.core.numeric._frombuffer numpy._core.numeric._frombuffer numpy.ndarray
-    numpy.dtype numpy.random._pickle.__randomstate_ctor numpy.random._pickle.__generator_ctor
-    numpy.random._pickle.__bit_generator_ctor numpy.random.__randomstate_ctor numpy.random.__RandomState_ctor
-    torch._utils._rebuild_device_tensor_from_numpy
-    torch._utils._rebuild_device_tensor_from_cpu_tensor torch.nested._internal.nested_tensor._rebuild_njt
-    torch.distributed.device_mesh._mesh_resources torch.distributed.tensor._api.DTensor torch.jit._pickle.build_intlist
-    torch.jit._pickle.build_doublelist torch.jit._pickle.build_boollist torch.jit._pickle.build_tensorlist
-    torch.jit._pickle.build_tensor_from_id torch.jit._pickle.restore_type_tag jax._src.array._reconstruct_array""".split()
+# Classes and functions that hold data and do nothing when called.
+_INERT: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("argparse", ("Namespace",)),
+    ("types", ("SimpleNamespace",)),
+    ("pathlib", ("Path", "PosixPath", "PurePath", "PurePosixPath", "WindowsPath", "PureWindowsPath")),
+    ("pathlib._local", ("Path", "PosixPath", "PurePath", "PurePosixPath", "WindowsPath", "PureWindowsPath")),
+    ("datetime", ("datetime", "date", "time", "timedelta", "timezone")),
+    ("decimal", ("Decimal",)),
+    ("fractions", ("Fraction",)),
+    ("uuid", ("UUID", "SafeUUID")),
+    ("functools", ("partial",)),
+    ("copyreg", ("_reconstructor", "__newobj__")),
+    (
+        "builtins",
+        (
+            "object",
+            "int",
+            "float",
+            "str",
+            "bool",
+            "bytes",
+            "range",
+            "slice",
+            "NoneType",
+            "Exception",
+            "ValueError",
+            "RuntimeError",
+            "KeyError",
+        ),
+    ),
+    ("typing", ("Any", "Union", "Optional")),
+    ("enum", ("Enum", "IntEnum")),
+    ("ipaddress", ("IPv4Address", "IPv6Address")),
+    ("array", ("_array_reconstructor",)),
+    ("random", ("Random",)),
+    ("numpy", ("ndarray", "dtype")),
+    ("numpy.core.multiarray", ("scalar", "_reconstruct")),
+    ("numpy._core.multiarray", ("scalar", "_reconstruct")),
+    ("numpy.core.numeric", ("_frombuffer",)),
+    ("numpy._core.numeric", ("_frombuffer",)),
+    ("numpy.random._pickle", ("__randomstate_ctor", "__generator_ctor", "__bit_generator_ctor")),
+    ("torch.nested._internal.nested_tensor", ("_rebuild_njt",)),
+    (
+        "torch.jit._pickle",
+        (
+            "build_intlist",
+            "build_doublelist",
+            "build_boollist",
+            "build_tensorlist",
+            "build_tensor_from_id",
+            "restore_type_tag",
+        ),
+    ),
+    ("jax._src.array", ("_reconstruct_array",)),
 )
+INERT = frozenset(f"{module}.{name}" for module, names in _INERT for name in names)
 _PLAIN_TENSORS = frozenset(
     {"torch.Tensor", "torch._tensor.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer"}
 )
-_STDLIB = frozenset(sys.stdlib_module_names) | {"posix", "nt", "__builtin__", "commands", "urllib2", "__main__builtins__"}
+_STDLIB = frozenset(sys.stdlib_module_names) | {"__builtin__", "commands", "urllib2"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z", re.ASCII)
 
 
@@ -176,7 +234,7 @@ def _pairs(items: Any) -> dict[Any, Any]:
     return {safe_key(key): value for key, value in _bounded(items)}
 
 
-def _bounded(items: Any) -> Any:
+def _bounded(items: Items) -> Items:
     """Return a container if copying it is cheap: a pickle may ask for the same copy a million times."""
     if len(items) > MAX_CALL_ITEMS:
         raise ValueError("a container is too large to be copied")

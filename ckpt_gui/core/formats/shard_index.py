@@ -65,9 +65,8 @@ def _read(path: str) -> Any:
     file = HeldFile(path)
     try:
         if file.size > MAX_INDEX:
-            raise CheckpointError(
-                "limit-exceeded", f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most.", path=path
-            )
+            message = f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most."
+            raise CheckpointError("limit-exceeded", message, path=path)
         return loads(file.read(0, file.size).decode("utf-8"))
     except (BadJsonError, UnicodeDecodeError) as error:
         raise CheckpointError("damaged", f"{show_path(path)} is damaged: {error}.", path=path) from error
@@ -125,7 +124,8 @@ def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str])
     if absent or moved:
         findings.append(_stale(index, absent, moved))
     if extra:
-        message = f"{len(extra):,} tensors in the shards are not in {show_path(index.name)}, such as {safe_text(extra[0])!r}."
+        what = f"{len(extra):,} tensors in the shards are not in {show_path(index.name)}"
+        message = f"{what}, such as {safe_text(extra[0])!r}."
         fix = "The export writes a complete index."
         findings.append(Finding("shard-unindexed", "warning", message, keys=tuple(extra), fix=fix))
     if len(here) == len(index.shards) and not absent and not extra:
@@ -149,5 +149,6 @@ def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
     claimed = index.total_size
     if claimed is None or claimed in sums:
         return []
-    message = f"{show_path(index.name)} claims a total size of {safe_text(str(claimed), 40)} bytes; it is {max(sums):,}."
+    shown = safe_text(str(claimed), 40)
+    message = f"{show_path(index.name)} claims a total size of {shown} bytes; it is {max(sums):,}."
     return [Finding("index-stale", "warning", message, fix="The export writes a new index.")]

@@ -61,9 +61,7 @@ def read_sidecars(
     tokenizer = tuple(n for n in (*TOKENIZER, *TOKENIZER_EXTRAS) if n in names)
     carried = tokenizer + tuple(n for n in OTHERS if n in names)
     origin = _read_origin(folder, names, problems) if config is None else None
-    found = Sidecars(
-        folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried
-    )
+    found = Sidecars(folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried)
     return found, tuple(problems)
 
 

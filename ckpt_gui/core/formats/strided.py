@@ -43,7 +43,7 @@ def read_strided(
     elements = flat.view(np.dtype((np.void, itemsize)))
     _fill_range(read, [k[0] for k in kept], [k[1] for k in kept], 0, first, elements)
     skip = start - first * itemsize
-    out[:] = memoryview(flat)[skip : skip + len(out)]
+    out[:] = flat.data[skip : skip + len(out)]
 
 
 def _fill_range(
@@ -76,7 +76,7 @@ def _fill_block(read: Read, base: int, out: np.ndarray[Any, Any], strides: tuple
     span = (1 + sum(reaches)) * itemsize
     if span <= SMALL_SPAN or (span <= MAX_SPAN and span <= SPARSE * out.nbytes):
         buffer = np.empty(span // itemsize, dtype=out.dtype)
-        read(base * itemsize, memoryview(buffer.view(np.uint8)))
+        read(base * itemsize, buffer.view(np.uint8).data)
         steps = tuple(stride * itemsize for stride in strides)
         out[...] = np.lib.stride_tricks.as_strided(buffer, out.shape, steps)
         return

@@ -98,7 +98,7 @@ def _are_sizes(values: Any) -> bool:
     """True for a sequence of whole numbers from 0 to 2^63; exact types, since True is an int too."""
     if type(values) is not tuple and type(values) not in (list, TorchSize):
         return False
-    for value in values:
+    for value in values:  # noqa: SIM110 - a generator takes three times as long, and this runs for every tensor
         if type(value) is not int or value < 0 or value >> 63:
             return False
     return True

@@ -195,7 +195,8 @@ def find_problems(walk: TreeWalk, name: str) -> list[Finding]:
         keys = tuple(".".join(path) for path, _ in walk.bad)
         found.append(Finding("damaged", "error", message, keys=keys, blocking=True))
     if walk.meta:
-        message = f"{len(walk.meta):,} tensors in {name} were saved from the meta device: the file has no values for them."
+        count = len(walk.meta)
+        message = f"{count:,} tensors in {name} were saved from the meta device: the file has no values for them."
         keys = tuple(".".join(path) for path in walk.meta)
         found.append(Finding("missing-tensor", "error", message, keys=keys, blocking=True))
     return found

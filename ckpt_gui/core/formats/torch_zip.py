@@ -173,7 +173,7 @@ def _check_byteorder(archive: Archive) -> None:
     if order == b"big":
         raise CheckpointError(
             "legacy-container",
-            f"{shown} was written on a big-endian machine; its numbers would have to be swapped, which is not done yet.",
+            f"{shown} was written on a big-endian machine; its numbers have to be swapped, which is not done yet.",
             fix="Load it in torch and save it again.",
             path=archive.file.path,
         )
@@ -199,7 +199,8 @@ def _pickle_problems(result: PickleResult, name: str) -> list[Finding]:
     found = []
     if result.unsafe:
         names = ", ".join(safe_text(n, 80) for n in result.unsafe[:8])
-        message = f"{show_path(name)} would run code in a permissive loader: it names {names}. Nothing of it was run here."
+        what = f"{show_path(name)} would run code in a permissive loader: it names {names}"
+        message = f"{what}. Nothing of it was run here."
         fix = "The export holds tensors only. Do not load the file with weights_only=False."
         found.append(Finding("unsafe-pickle", "error", message, keys=result.unsafe, fix=fix))
     others = tuple(n for n in result.foreign if n not in result.unsafe)
@@ -225,7 +226,8 @@ def _bloat(refs: list[TensorRef], sizes: Mapping[str, int], name: str) -> list[F
             keys += [r.full_key for r in sharing]
     if not keys:
         return []
-    message = f"{show_path(name)} carries {wasted:,} bytes that no tensor uses: views were saved with their whole storage."
+    what = f"{show_path(name)} carries {wasted:,} bytes that no tensor uses"
+    message = f"{what}: views were saved with their whole storage."
     return [Finding("storage-bloat", "warning", message, keys=tuple(keys), fix="The export holds what is used.")]
 
 

@@ -75,7 +75,7 @@ class Archive:
         head = self.file.read(record.header, _LOCAL.size + len(record.name.encode()))
         magic, _, flags, method, _, _, _, packed, size, name_length, extra = _LOCAL.unpack_from(head)
         name = head[_LOCAL.size :]
-        start = record.header + _LOCAL.size + name_length + extra
+        start: int = record.header + _LOCAL.size + name_length + extra
         if magic != b"PK\x03\x04":
             _fail(self.file, f"record {safe_text(record.name)!r} has no header at byte {record.header:,}")
         sizes = (packed, size) in ((record.packed, record.size), (_U32, _U32)) or flags & 8
@@ -138,9 +138,8 @@ def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
         )
     _, disk, start_disk, here, count, size, start, comment = _EOCD.unpack_from(tail, at)
     end = file.size - window + at
-    if disk or start_disk or here != count:
-        if disk != 0xFFFF and count != 0xFFFF:
-            _fail(file, "it is one part of a split archive")
+    if (disk or start_disk or here != count) and disk != 0xFFFF and count != 0xFFFF:
+        _fail(file, "it is one part of a split archive")
     if _U32 in (size, start) or count == 0xFFFF or tail[at - _LOCATOR.size : at][:4] == b"PK\x06\x07":
         count, size, start = _read_zip64(file, end)
     if start + size > end:
@@ -161,7 +160,7 @@ def _read_zip64(file: HeldFile, end: int) -> tuple[int, int, int]:
 
 
 def _read_records(file: HeldFile, directory: bytes, count: int) -> list[Record]:
-    records = []
+    records: list[Record] = []
     at = 0
     while at < len(directory):
         if at + _CENTRAL.size > len(directory):
