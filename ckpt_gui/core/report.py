@@ -437,6 +437,12 @@ def missing_for_use(export: Export) -> tuple[Finding, ...]:
     return tuple(f for f in export.findings if f.code in ("config-missing", "tokenizer-missing"))
 
 
+def written_sentence(folder: str, verified: int, tensors: int, nbytes: int, seconds: float) -> str:
+    """Say that an export was written and read back."""
+    size = human_bytes(nbytes)
+    return f"Written and verified: {verified:,}/{tensors:,} tensors, {size}, in `{folder}` ({seconds:.1f} s)."
+
+
 def use_sentences(use_with: Mapping[str, str]) -> tuple[str, ...]:
     """Say how an export is used, from the writer's `use_with`."""
     model_type = use_with.get("torchtune_model_type")

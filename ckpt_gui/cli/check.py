@@ -1,0 +1,93 @@
+"""Say what a checkpoint is and what is wrong with it.
+
+Reads headers, and the bytes of the embedding and the output head, which decide whether the two are one; writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from ckpt_gui.cli.options import add_model_options, policy, protected, report_file, size
+from ckpt_gui.cli.terminal import (
+    OK,
+    TROUBLE,
+    USAGE,
+    Progress,
+    progress_bar,
+    report_text,
+    show,
+    width,
+    write_file,
+    write_json,
+)
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import normalise, understand
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.report import check_document, check_json, failure_document, failure_json, sarif
+from ckpt_gui.core.report import status as plan_status
+from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.text import Document, plain
+
+EXIT = {"clean": OK, "fixable": TROUBLE, "blocked": TROUBLE, "unreadable": USAGE}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `check`."""
+    parser.epilog = "exit status: 0 clean, 1 fixable or blocked, 2 unreadable"
+    parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
+    parser.add_argument("--json", metavar="FILE", help="write the result as JSON (schema 1); - is standard output")
+    parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
+    parser.add_argument(
+        "--budget", metavar="BYTES", type=size, help="compare the tied pair only if it takes no more, such as 1GB"
+    )
+    add_model_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check a path and print what was found."""
+    try:
+        with progress_bar() as progress:
+            source = open_checkpoint(args.path, config=args.config, progress=progress)
+    except CheckpointError as error:
+        return _unreadable(args, error)
+    with source:
+        with progress_bar() as progress:
+            plan = _understand(source, args, progress)
+        return _report(args, plan)
+
+
+def _understand(source: Source, args: argparse.Namespace, progress: Progress | None) -> Plan:
+    """Return the plan; bytes that can not be read become a finding that blocks."""
+    wanted = policy(source, args)
+    try:
+        return understand(source, wanted, budget=args.budget, progress=progress)
+    except CheckpointError as error:
+        return normalise(source, wanted).found(error.as_finding().replace(blocking=True))
+
+
+def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
+    value = failure_json(args.path, error)
+    document = failure_document(args.path, error)
+    _write(args, value, lambda: document, (error.as_finding(),), (args.path,))
+    return USAGE
+
+
+def _report(args: argparse.Namespace, plan: Plan) -> int:
+    _write(args, check_json(plan), lambda: check_document(plan), plan.findings, protected(plan.source))
+    return EXIT[plan_status(plan)]
+
+
+def _write(
+    args: argparse.Namespace,
+    value: dict[str, object],
+    document: Callable[[], Document],
+    findings: tuple[Finding, ...],
+    kept: tuple[str, ...],
+) -> None:
+    write_json(args.json, value, kept)
+    if args.json != "-":
+        show(plain(document(), width()))
+    if args.report:
+        write_file(args.report, report_text(args.report, document(), value, sarif(args.path, findings)), kept)

@@ -1,0 +1,244 @@
+"""Write a checkpoint, mended and verified, into a new folder.
+
+The source is never changed. Everything that will be done is printed before the first byte is written, and a run that is
+refused, fails or is stopped leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ckpt_gui.cli.options import add_model_options, count, layout, policy, protected, report_file, size
+from ckpt_gui.cli.terminal import (
+    OK,
+    TROUBLE,
+    USAGE,
+    Stop,
+    progress_bar,
+    report_text,
+    say,
+    say_error,
+    show,
+    stoppable,
+    width,
+    write_file,
+)
+from ckpt_gui.core.errors import CheckpointError, worst_first
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.report import (
+    Outcome,
+    export_document,
+    export_json,
+    failure_document,
+    failure_json,
+    missing_for_use,
+    sarif,
+    step_texts,
+    use_sentences,
+    written_sentence,
+)
+from ckpt_gui.core.retarget import GB, Export, Target, retarget
+from ckpt_gui.core.tensors import Sidecars, Source
+from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.writer import WriteResult
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `fix`."""
+    parser.epilog = "exit status: 0 written and verified, 1 refused or failed, 2 unreadable, 130 stopped"
+    parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
+    parser.add_argument("-o", "--out", metavar="OUT", help="the folder to write; absent or empty")
+    parser.add_argument(
+        "--to", metavar="LAYOUT", type=layout, default="same", help="hf, meta, torchtune, or same (the default)"
+    )
+    parser.add_argument(
+        "--format", choices=("safetensors", "torch"), help="container; by default the layout's usual one"
+    )
+    parser.add_argument("--dtype", choices=("keep", "bf16", "fp16", "fp32"), default="keep", help="element type")
+    parser.add_argument("--max-shard-size", metavar="SIZE", type=size, default=5 * GB, help="such as 5GB or 500MB")
+    parser.add_argument(
+        "--tie",
+        choices=("auto", "keep", "drop", "copy"),
+        default="auto",
+        help="the output head: as the target wants it, keep a stored one, drop an equal one, or always write one",
+    )
+    parser.add_argument("--base", metavar="DIR", help="folder with config, tokenizer and generation files to carry")
+    parser.add_argument("--dry-run", action="store_true", help="print every old and new name and write nothing")
+    parser.add_argument("--overwrite", action="store_true", help="replace a folder that is not empty")
+    parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
+    parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
+    parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
+    add_model_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Open, understand, show the steps, write."""
+    if args.out is None and not args.dry_run:
+        say("fix: name the folder to write with -o OUT, or look first with --dry-run.")
+        return USAGE
+    try:
+        base = read_base(args.base)
+        with progress_bar() as progress:
+            source = open_checkpoint(args.path, config=args.config, progress=progress)
+    except CheckpointError as error:
+        return _unreadable(args, error)
+    with source, stoppable() as stopped:
+        export = plan_export(source, args, base, stopped)
+        return _dry_run(args, export) if args.dry_run else _write(args, export, stopped)
+
+
+def read_base(folder: str | None) -> Sidecars | None:
+    """Return the files of another folder to carry.
+
+    Raises:
+        CheckpointError: There is no such folder, or its config can not be read.
+    """
+    if folder is None:
+        return None
+    if not os.path.isdir(folder):
+        raise CheckpointError("not-a-checkpoint", f"--base {folder} is no folder.", fix="Name a folder with a config.")
+    from ckpt_gui.core.formats.sidecars import read_sidecars
+
+    return read_sidecars(folder)[0]
+
+
+def plan_export(source: Source, args: argparse.Namespace, base: Sidecars | None, stopped: Stop) -> Export:
+    """Return the export that is asked for, the pair compared to its end."""
+    with progress_bar() as progress:
+        plan = understand(source, policy(source, args, args.tie), progress=progress, cancelled=stopped)
+    return retarget(plan, Target(args.to, args.format, args.dtype, args.max_shard_size, base))
+
+
+def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
+    say_error(error)
+    if args.report:
+        document, value = failure_document(args.path, error), failure_json(args.path, error)
+        log = sarif(args.path, (error.as_finding(),))
+        write_file(args.report, report_text(args.report, document, value, log), (args.path,))
+    return USAGE
+
+
+# ------------------------------------------------------------------------------------------------------------ dry run
+
+
+def _dry_run(args: argparse.Namespace, export: Export) -> int:
+    """Print everything that would happen; the status says whether it could."""
+    names, refusal = _could_write(args, export)
+    verdict = "Nothing was written: this is a dry run. The export can be made." if refusal is None else refusal
+    style: Style = "good" if refusal is None else "error"
+    show(plain(export_document(export, verdict, style, names), width()))
+    _report(args, export, "possible" if refusal is None else "refused", verdict, style, names)
+    return OK if refusal is None else TROUBLE
+
+
+def _could_write(args: argparse.Namespace, export: Export) -> tuple[tuple[str, ...], str | None]:
+    """Return the files of weights, and why the export would be refused."""
+    if export.blocked:
+        return (), _refusal(export)
+    from ckpt_gui.core.out_files import plan_files
+    from ckpt_gui.core.target_folder import check_target
+
+    try:
+        files, texts = plan_files(export)
+        if args.out is not None:
+            needed = sum(file.layout.nbytes for file in files)
+            check_target(Path(args.out), export.plan.source, overwrite=args.overwrite, nbytes=needed)
+    except CheckpointError as error:
+        return (), f"Refused: {error.message}" + (f" {error.fix}" if error.fix else "")
+    return (*(file.name for file in files), *texts), None
+
+
+def _refusal(export: Export) -> str:
+    count = len(export.blocked)
+    return (
+        f"Refused: {'one finding' if count == 1 else f'{count} findings'} must be settled first; nothing was written."
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- write
+
+
+def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
+    """Show the steps, write, and say what came of it."""
+    _announce(export)
+    if export.blocked:
+        return _refuse(args, export)
+    from ckpt_gui.core.writer import write_export
+
+    try:
+        with progress_bar() as progress:
+            result = write_export(
+                export,
+                args.out,
+                overwrite=args.overwrite,
+                workers=args.jobs,
+                progress=progress,
+                cancelled=stopped,
+                sha256=args.sha256,
+            )
+    except CheckpointError as error:
+        say_error(error)
+        _report(args, export, "failed", f"Failed: {error.message}", "error")
+        return TROUBLE
+    _written(args, export, result)
+    return OK
+
+
+def _announce(export: Export) -> None:
+    """Print what will be done and what should be known before it is, on standard error."""
+    show(plain_section(Section("Steps", step_texts(export.steps)), width()), sys.stderr)
+    at_the_end = (*export.blocked, *missing_for_use(export))
+    known = tuple(f for f in worst_first(export.findings) if f not in at_the_end)
+    if known:
+        show(plain_section(Section("Findings", known), width()), sys.stderr)
+
+
+def _refuse(args: argparse.Namespace, export: Export) -> int:
+    for finding in worst_first(export.blocked):
+        show(plain_item(finding, width()), sys.stderr)
+    verdict = _refusal(export)
+    say(verdict)
+    _report(args, export, "refused", verdict, "error")
+    return TROUBLE
+
+
+def _written(args: argparse.Namespace, export: Export, result: WriteResult) -> None:
+    """Say what was written, what it still lacks, and how it is used."""
+    sentence = written_sentence(result.folder, result.verified, result.tensors, result.nbytes, result.seconds)
+    lines = [Line(text, "good") for text in wrap(sentence, width())]
+    for name in result.files:
+        lines.append(Line(f"  {shown(name)}"))
+    more = [f.message + (f" {f.fix}" if f.fix else "") for f in missing_for_use(export)]
+    if result.overflow:
+        more.append(f"{result.overflow:,} finite values became infinite in the cast to {args.dtype}.")
+    more += use_sentences(result.report.get("use_with") or {})
+    more += [f"Left out: {name}." for name in export.left_out]
+    for text in more:
+        lines += [Line(line) for line in wrap(text, width())]
+    show(lines)
+    numbers = {"folder": result.folder, "files": list(result.files), "tensors": result.tensors}
+    numbers |= {"verified": result.verified, "bytes": result.nbytes, "overflow": result.overflow}
+    _report(args, export, "written", sentence, "good", result.files, numbers)
+
+
+def _report(
+    args: argparse.Namespace,
+    export: Export,
+    outcome: Outcome,
+    verdict: str,
+    style: Style,
+    files: tuple[str, ...] = (),
+    result: dict[str, object] | None = None,
+) -> None:
+    if not args.report:
+        return
+    document = export_document(export, verdict, style, files)
+    text = report_text(args.report, document, export_json(export, outcome, result), sarif(args.path, export.findings))
+    write_file(args.report, text, protected(export.plan.source))

@@ -1,0 +1,126 @@
+"""`ckpt-gui`: a sub-command, or the window.
+
+Each command lives in a file of its own with `add_arguments` and `run`, and is imported when it is asked for: `check`
+must not wait for Qt, and the window not for argparse's other half.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import Any
+
+from ckpt_gui.cli.options import Parser
+from ckpt_gui.cli.terminal import CANCELLED, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error
+from ckpt_gui.core.errors import Cancelled, CheckpointError
+
+COMMANDS = {
+    "check": "say what a checkpoint is and what is wrong with it",
+    "fix": "write it, mended and verified, into a new folder",
+    "stats": "show the numbers in tensors, and compare two of them",
+    "families": "list the models and layouts that are read and written",
+}
+LATER = {"diff": "comparing two checkpoints"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: Arguments without the program's name; those of the process by default.
+
+    Returns:
+        The exit status.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = words[0] if words and words[0] in COMMANDS else None
+    if words and words[0] in LATER and not os.path.exists(words[0]):
+        say(f"{words[0]} ({LATER[words[0]]}) is planned for a later version and not there yet.")
+        return USAGE
+    failed = TROUBLE if command == "fix" else USAGE
+    try:
+        return _run(command, words[1:]) if command else _window(words)
+    except SystemExit as end:  # argparse: --help or a mistake in the arguments
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else USAGE
+    except (KeyboardInterrupt, Cancelled):
+        say("stopped.")
+        return CANCELLED
+    except CheckpointError as error:
+        say_error(error)
+        return failed
+    except Exception as error:  # noqa: BLE001 - a person gets a sentence, the log gets the trace
+        return say_crash(error, failed)
+
+
+def window_main() -> int:
+    """Run the window; the script for systems where a console would pop up beside it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # pythonw
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - lives as long as the program
+    return main(sys.argv[1:])
+
+
+def _run(command: str, words: list[str]) -> int:
+    module = import_module(f"ckpt_gui.cli.{command}")
+    parser = Parser(prog=f"{PROGRAM} {command}", description=(module.__doc__ or "").partition("\n")[0])
+    module.add_arguments(parser)
+    status: int = module.run(parser.read(words))
+    return status
+
+
+def _window(words: list[str]) -> int:
+    args = _window_parser().read(words)
+    try:
+        from ckpt_gui.gui.app import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("PySide6", "shiboken6", "matplotlib"):
+            raise
+        say(f"the window needs {error.name.partition('.')[0]}, which is not installed; {PROGRAM} check works without.")
+        return USAGE
+    status: int = run(
+        args.paths,
+        screenshot=args.screenshot,
+        fresh=args.fresh,
+        select=args.select,
+        filter=args.filter,
+        view=args.view,
+    )
+    return status
+
+
+def _window_parser() -> Parser:
+    listed = "\n".join(f"  {name:<10}{text}" for name, text in COMMANDS.items())
+    parser = Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [PATH …] [options]\n       {PROGRAM} COMMAND …",
+        description="Open checkpoints of language models in a window, or run a command.",
+        epilog=f"commands (see {PROGRAM} COMMAND --help):\n{listed}",
+        formatter_class=_raw_formatter(),
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder or an index file")
+    parser.add_argument("--select", metavar="KEY", help="select this tensor")
+    parser.add_argument("--filter", metavar="TEXT", help="show only tensors with this in their names")
+    parser.add_argument("--view", metavar="NAME", help="open this view")
+    parser.add_argument("--fresh", action="store_true", help="start with the settings as they were delivered")
+    parser.add_argument("--screenshot", metavar="OUT.png", help="draw the window into a picture and end")
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")
+    return parser
+
+
+def _raw_formatter() -> Any:
+    import argparse
+
+    return argparse.RawDescriptionHelpFormatter
+
+
+def _version() -> str:
+    try:
+        return metadata.version("ckpt_gui")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

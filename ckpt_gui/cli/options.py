@@ -1,0 +1,123 @@
+"""Options that several commands share, and the words they are given in."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.text import shown
+
+# Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
+LATER = (
+    "--adapter", "--against", "--cluster", "--deep", "--nice", "--plan", "--plot", "--resume", "--salvage",
+    "--save-plan", "--values",
+)  # fmt: skip
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?", re.IGNORECASE)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and which never guesses at a shortened option."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        """Make a parser without abbreviations."""
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the arguments; an option of a later version is refused by name."""
+        known, unknown = self.parse_known_args(words)
+        for word in unknown:
+            name = word.partition("=")[0]
+            if name in LATER:
+                self.error(f"{name} is planned for a later version and not there yet.")
+        if unknown:
+            self.error(f"there is no option or argument {unknown[0]}.")
+        return known
+
+    def error(self, message: str) -> NoReturn:
+        """Print one sentence and end with status 2."""
+        sentence = shown(message).rstrip(".")
+        self.exit(2, f"{self.prog}: {sentence}. See {self.prog} --help.\n")
+
+
+def size(text: str) -> int:
+    """Read a number of bytes, such as `5GB`, `500MB`, `5GiB` or `1000000`.
+
+    >>> size("5GB"), size("1.5 GiB"), size("4096")
+    (5000000000, 1610612736, 4096)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    count = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no size; write 5GB, 500MB, 5GiB or a number of bytes")
+    return count
+
+
+def count(text: str) -> int:
+    """Read a whole number of one or more."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no whole number above 0")
+    return int(text)
+
+
+def layout(text: str) -> str:
+    """Read the name of a layout that is written."""
+    if text == "litgpt":
+        raise argparse.ArgumentTypeError("litgpt is planned for a later version and not there yet")
+    if text not in ("hf", "meta", "torchtune", "same"):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no layout; choose hf, meta, torchtune or same")
+    return text
+
+
+def family(text: str) -> str:
+    """Read the name of a family that has a table."""
+    from ckpt_gui.core.families.registry import BY_NAME
+
+    if text not in BY_NAME:
+        known = ", ".join(BY_NAME)
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no family that is known here; there is {known}")
+    return text
+
+
+def report_file(text: str) -> str:
+    """Read the name of a report, whose ending says what kind it is."""
+    if not text.lower().endswith((".html", ".md", ".json", ".sarif")):
+        raise argparse.ArgumentTypeError(f"{shown(text)} must end in .html, .md, .json or .sarif")
+    return text
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add what tells a model where its file does not."""
+    group = parser.add_argument_group("where the file does not tell")
+    group.add_argument("--config", metavar="FILE", help="the model's config.json or params.json")
+    group.add_argument("--section", metavar="NAME", help="the nested dict that holds the weights, such as model_ema")
+    group.add_argument("--family", metavar="NAME", type=family, help="the architecture, such as llama")
+    group.add_argument("--heads", metavar="N", type=count, help="number of query heads")
+    group.add_argument("--kv-heads", metavar="N", type=count, help="number of key/value heads")
+
+
+def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Policy:
+    """Return the user's decisions."""
+    return Policy(section(source, args.section), args.family, args.heads, args.kv_heads, tie)
+
+
+def section(source: Source, name: str | None) -> tuple[str, ...] | None:
+    """Return the path of nested dicts that a name stands for: split at dots where such dicts exist, else as it is."""
+    if name is None:
+        return None
+    parts = tuple(name.split("."))
+    nested = any(ref.section[: len(parts)] == parts for ref in source.refs)
+    return parts if nested else (name,) if name else ()
+
+
+def protected(source: Source) -> tuple[str, ...]:
+    """Return the files that no report may overwrite: the checkpoint's own and those beside it that say what it is."""
+    folder = source.sidecars.folder
+    beside = ("config.json", "params.json", "EXPORT_REPORT.json", *source.sidecars.carried)
+    names = [f"{folder}/{name}" for name in beside] if folder is not None else []
+    return (source.path, *(file.path for file in source.files), *names)
