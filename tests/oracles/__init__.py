@@ -1,0 +1,1 @@
+"""Comparisons with programs that nobody here wrote: transformers, torchtune, torch, safetensors."""
