@@ -1,9 +1,11 @@
 """Write `config.json` and `params.json` so that every reader of them builds the same model.
 
 `config.json` is written in transformers 4's spelling, which transformers 5 reads as well; the other way round,
-version 4 silently takes a rotary base of 10,000. Every field that is not understood is kept. `params.json` gets
-`multiple_of` and `ffn_dim_multiplier` that give the width by Meta's formula, beside `hidden_dim` and `head_dim` for
-readers that have no formula. Sources: transformers 4.57 and 5.24 `configuration_llama.py`; Meta llama3 `model.py`.
+version 4 silently takes a rotary base of 10,000. Every field that is not understood is kept. A Llama's `params.json`
+gets `multiple_of` and `ffn_dim_multiplier` that give the width by Meta's formula, and no field that Meta's programs
+refuse unless it is needed; a Mistral's gets `hidden_dim` and `head_dim`, which mistral-inference wants. Sources:
+transformers 4.57 and 5.24 `configuration_llama.py`; Meta llama3 `model.py`, `generation.py`; mistral-inference
+`args.py`.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ def hf_config(
     else:
         written = {"architectures": [family.architecture], "model_type": family.model_types[0], **_DEFAULTS}
         written |= dict.fromkeys(biases, True)
+        if family.name == "mistral":  # transformers takes an absent window for one of 4,096
+            written["sliding_window"] = _flat(config.raw).get("sliding_window")
         long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
         written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
         if dims.get("vocab") == _LLAMA3_VOCAB:
@@ -82,28 +86,43 @@ def torch_name(dtype: str) -> str:
     return BY_NAME[dtype].torch or dtype
 
 
-def meta_params(config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
-    """Return a params.json for Meta's programs."""
+def meta_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
+    """Return a params.json for Meta's or Mistral's programs."""
     written: dict[str, Any] = {} if config.is_hf else dict(_flat(config.raw))
-    own = (written.get("multiple_of"), written.get("ffn_dim_multiplier"))
-    right = meta_ffn(dims["hidden"], *own) == dims["ffn"]
-    multiple_of, multiplier = own if right else ffn_formula(dims["hidden"], dims["ffn"])
-    for stale in ("ffn_dim_multiplier", "use_scaled_rope"):
-        written.pop(stale, None)
     names = {
-        "dim": "hidden", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "kv_heads", "head_dim": "head_dim",
-        "hidden_dim": "ffn", "vocab_size": "vocab",
+        "dim": "hidden", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "kv_heads", "vocab_size": "vocab",
     }  # fmt: skip
     written |= {field: dims[name] for field, name in names.items() if name in dims}
-    written["multiple_of"] = multiple_of
-    if multiplier is not None:
-        written["ffn_dim_multiplier"] = multiplier
+    if family.name == "mistral":
+        written |= {"head_dim": _head_dim(dims), "hidden_dim": dims["ffn"]}
+        if config.raw.get("sliding_window") is not None:
+            written["sliding_window"] = config.raw["sliding_window"]
+    else:
+        written = _meta_widths(written, dims)
     written["norm_eps"] = config.norm_eps if config.norm_eps is not None else 1e-5
     if config.rope_theta is not None:
         written["rope_theta"] = config.rope_theta
-    if config.rope_scaling or config.rope_unknown:
-        written |= _scaled_rope(config.rope_scaling or {})
+    return written | _meta_rope(config)
+
+
+def _meta_widths(written: dict[str, Any], dims: Mapping[str, int]) -> dict[str, Any]:
+    """Set the fields of the formulas; Meta's programs refuse others, so these stand only where they are needed."""
+    own = (written.get("multiple_of"), written.get("ffn_dim_multiplier"))
+    right = meta_ffn(dims["hidden"], *own) == dims["ffn"]
+    multiple_of, multiplier = own if right else ffn_formula(dims["hidden"], dims["ffn"])
+    written.pop("ffn_dim_multiplier", None)
+    written["multiple_of"] = multiple_of
+    if multiplier is not None:
+        written["ffn_dim_multiplier"] = multiplier
+    if "hidden_dim" in written:
+        written["hidden_dim"] = dims["ffn"]
+    if "head_dim" in written or _head_dim(dims) * dims["heads"] != dims["hidden"]:
+        written["head_dim"] = _head_dim(dims)
     return written
+
+
+def _head_dim(dims: Mapping[str, int]) -> int:
+    return dims.get("head_dim") or dims["hidden"] // dims["heads"]
 
 
 def _flat(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -111,8 +130,16 @@ def _flat(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else raw
 
 
-def _scaled_rope(scaling: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Meta's fields: the flag, and the factors that its own files leave to the program."""
+def _meta_rope(config: ModelConfig) -> dict[str, Any]:
+    """Return Meta's fields: the flag, and the factors that its own files leave to the program.
+
+    Only Llama 3's way of scaling has a flag. Another one goes under a name that Meta's programs do not know.
+    """
+    scaling = config.rope_scaling
+    if scaling and scaling.get("rope_type") != "llama3":
+        return {"use_scaled_rope": False, "rope_scaling": dict(scaling)}
+    if not scaling:
+        return {"use_scaled_rope": True} if config.rope_unknown else {}
     fields = {
         "rope_scaling_factor": "factor",
         "rope_low_freq_factor": "low_freq_factor",

@@ -180,6 +180,8 @@ def meta_ffn(hidden: int, multiple_of: Any, multiplier: Any) -> int:
 
 def _meta_scaling(flat: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[dict[str, Any] | None, bool]:
     """Return the rope scaling that `use_scaled_rope` means, and whether its factor is unknown."""
+    if isinstance(flat.get("rope_scaling"), Mapping):  # written by us: a kind that Meta's programs do not have
+        return dict(flat["rope_scaling"]), False
     if not flat.get("use_scaled_rope"):
         return None, False
     size = (dims.get("hidden", 0), dims.get("layers", 0))

@@ -237,7 +237,7 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
         if name in ("hf", "torchtune"):
             texts["config.json"] = _json(_hf(export, config))
         elif name == "meta":
-            texts["params.json"] = _json(meta_params(config, plan.dims))
+            texts["params.json"] = _json(meta_params(plan.family, config, plan.dims))
     elif config and export.target.layout == "same":
         texts[config.origin if config.origin != "EXPORT_REPORT.json" else "config.json"] = _json(config.raw)
     carried = _carried(export, texts)
@@ -304,6 +304,8 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
         found.append(Finding("config-missing", "info", text, fix="Name a folder that has one with --base DIR."))
     if config and config.rope_unknown and name in ("hf", "torchtune"):
         found.append(_rope_factor())
+    if config and name == "meta" and (config.rope_scaling or {}).get("rope_type", "llama3") != "llama3":
+        found.append(_rope_kind(config))
     if name == "hf" and export.target.layout != "same" and not _has_tokenizer(export):
         text = "No tokenizer lies beside the weights, so text can not go in and out of the export yet."
         found.append(Finding("tokenizer-missing", "info", text, fix="Name a folder that has one with --base DIR."))
@@ -366,6 +368,12 @@ def _rope_factor() -> Finding:
     text = "params.json asks for scaled rotary frequencies (use_scaled_rope) and does not say by which factor."
     fix = "Give the model's config.json with --config, or add rope_scaling_factor (8 for Llama 3.1, 32 for 3.2) to it."
     return Finding("config-mismatch", "error", text, fix=fix, blocking=True)
+
+
+def _rope_kind(config: ModelConfig) -> Finding:
+    kind = safe_text(str((config.rope_scaling or {}).get("rope_type")), 40)
+    text = f"Meta's programs know no rotary scaling of the kind {kind}: they would compute other logits."
+    return Finding("config-mismatch", "warning", text, fix="params.json keeps it for the way back to hf or torchtune.")
 
 
 def _has_tokenizer(export: Export) -> bool:

@@ -81,6 +81,11 @@ def logits_of(model: Any) -> Tensor:
         return model(IDS).logits
 
 
+def logits_equal(left: Path, right: Path) -> bool:
+    """Compare the logits of two folders bit for bit."""
+    return torch.equal(logits_of(load(left)), logits_of(load(right)))
+
+
 def load(folder: Path) -> Any:
     """Load a folder as its user would; every key must be used and found."""
     model, info = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", output_loading_info=True)

@@ -68,8 +68,8 @@ def _choose(plan: Plan, matches: tuple[Match, ...]) -> tuple[Match | None, str, 
 
 
 def _by_params(config: ModelConfig, matches: tuple[Match, ...]) -> Match | None:
-    """Return the match that fields of params.json tell: only Meta has `multiple_of`, only Mistral `sliding_window`."""
-    names = {"multiple_of": "llama", "sliding_window": "mistral"}
+    """Return the match that fields of params.json tell: Meta's formula, or the width that Mistral states instead."""
+    names = {"sliding_window": "mistral", "multiple_of": "llama", "hidden_dim": "mistral"}
     wanted = next((family for field, family in names.items() if field in config.raw), None)
     return next((m for m in matches if m.family.name == wanted), None)
 
