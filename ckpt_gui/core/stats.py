@@ -215,6 +215,19 @@ def pair_stats(
     return _Comparison(source, a, other or source, b, same_place, progress, cancelled).run()
 
 
+def first_values(source: Source, ref: TensorRef, number: int = 8) -> tuple[float, ...]:
+    """Return the first values of a tensor in row-major order; none for types without figures.
+
+    Raises:
+        CheckpointError: The bytes can not be read.
+    """
+    if _no_figures(ref.dtype):
+        return ()
+    raw = np.empty(min(number, ref.numel) * BY_NAME[ref.dtype].itemsize, dtype=np.uint8)
+    source.read_into(ref, 0, raw.data)
+    return tuple(_exact(v, ref.dtype) if math.isfinite(v) else float(v) for v in _values(raw, ref.dtype).tolist())
+
+
 def _shapes_differ(a: TensorRef, b: TensorRef) -> str:
     left, right = ("×".join(str(n) for n in ref.shape) or "a scalar" for ref in (a, b))
     both = f"`{safe_text(a.key)}` is {left} and `{safe_text(b.key)}` is {right}"

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from ckpt_gui.core import stats
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.stats import PairStats, TensorStats, pair_stats, pattern_values, tensor_stats
+from ckpt_gui.core.stats import PairStats, TensorStats, first_values, pair_stats, pattern_values, tensor_stats
 from ckpt_gui.core.tensors import Source, TensorRef
 
 Array = np.ndarray[Any, Any]
@@ -203,6 +203,16 @@ def test_any_16_bit_patterns_by_both_ways(patterns: Array, dtype: str, many: boo
         check(one(dtype, patterns), values)
     finally:
         stats.FEW = before
+
+
+def test_first_values() -> None:
+    source, (ref,) = make("bf16", bf16(np.array([[1.5, -2.0], [np.inf, 0.0]])).reshape(2, 2))
+    assert first_values(source, ref, 3) == (1.5, -2.0, math.inf)
+    assert first_values(source, ref) == (1.5, -2.0, math.inf, 0.0)
+    source, (ref,) = make("i64", np.array([7, -1]))
+    assert first_values(source, ref) == (7, -1)
+    source, (ref,) = make("fp4", np.zeros(4, np.uint8))
+    assert first_values(source, ref) == ()
 
 
 # -------------------------------------------------------------------------------------------------------------- pairs

@@ -1,0 +1,189 @@
+"""The first tab of the inspector: what the headers say of one tensor, and what an export makes of it. Reads no data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from ckpt_gui.core.diff import Row
+from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.plan import Entry
+from ckpt_gui.core.retarget import Export
+from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.gui.session import Snapshot
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.banner import Banner
+from ckpt_gui.gui.widgets.facts import FactList
+from ckpt_gui.gui.widgets.units import GRID, plain_label
+from ckpt_gui.gui.wording import human_bytes, shape_text
+
+SHARERS_SHOWN = 6
+
+
+class Relations:
+    """Who shares bytes with whom, and which tensors of an export come from which ref: looked up, made once."""
+
+    def __init__(self, source: Source, export: Export) -> None:
+        self._by_storage: dict[tuple[str, str], list[TensorRef]] = defaultdict(list)
+        for ref in source.refs:
+            self._by_storage[ref.file, ref.storage].append(ref)
+        self._entries: dict[int, list[Entry]] = defaultdict(list)
+        for entry in export.entries:
+            for ref in entry.inputs:
+                self._entries[id(ref)].append(entry)
+        self._dropped = {id(d.ref): d.reason for d in export.dropped}
+
+    def sharers(self, ref: TensorRef) -> list[TensorRef]:
+        """Return the other refs in the same storage."""
+        return [other for other in self._by_storage[ref.file, ref.storage] if other is not ref]
+
+    def entries(self, ref: TensorRef) -> list[Entry]:
+        """Return what an export makes of a ref."""
+        return self._entries.get(id(ref), [])
+
+    def reason(self, ref: TensorRef) -> str:
+        """Return why an export leaves a ref out; empty if it does not."""
+        return self._dropped.get(id(ref), "")
+
+
+class DetailsTab(QScrollArea):
+    """Facts of the selected row."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._row: Row | None = None
+        self._snapshot: Snapshot | None = None
+        self._relations: tuple[Export, Relations] | None = None
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.banner = Banner(theme)
+        self.empty = plain_label(self.tr("Select a tensor in the tree to see what the file says of it."), muted=True)
+        self.names, self.tensor, self.place, self.export = self._make_lists()
+        self._lay_out()
+        theme.changed.connect(self._fill)
+        self._fill()
+
+    def _make_lists(self) -> tuple[FactList, FactList, FactList, FactList]:
+        tr = self.tr
+        names = FactList(
+            tr("Name"), [("key", tr("In the file")), ("expected", tr("Expected")), ("section", tr("Section"))],
+            copied=("key", "expected"),
+        )  # fmt: skip
+        tensor = FactList(
+            tr("Tensor"),
+            [("shape", tr("Shape")), ("wanted", tr("Expected")), ("dtype", tr("Type")), ("bytes", tr("Size"))],
+        )
+        place = FactList(
+            tr("Where it lies"),
+            [
+                ("file", tr("File")), ("storage", tr("Storage")), ("offset", tr("Offset")), ("strides", tr("Strides")),
+                ("shared", tr("Shared with")),
+            ],
+        )  # fmt: skip
+        export = FactList(
+            tr("In the export"),
+            [("written", tr("Written as")), ("type", tr("Type")), ("ops", tr("Values")), ("left", tr("Left out"))],
+            copied=("written",),
+        )
+        return names, tensor, place, export
+
+    def _lay_out(self) -> None:
+        body = QWidget()
+        body.setProperty("plain", "true")
+        column = QVBoxLayout(body)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(2 * GRID)
+        for widget in (self.empty, self.banner, self.names, self.tensor, self.place, self.export):
+            column.addWidget(widget)
+        column.addStretch(1)
+        self.setWidget(body)
+
+    def show_row(self, row: Row | None, snapshot: Snapshot | None) -> None:
+        """Show a row of the diff."""
+        self._row, self._snapshot = row, snapshot
+        self._fill()
+
+    def _fill(self) -> None:
+        row, snapshot = self._row, self._snapshot
+        shown = row is not None and snapshot is not None
+        self.empty.setVisible(not shown)
+        self.banner.setVisible(shown)
+        for facts in (self.names, self.tensor, self.place, self.export):
+            facts.clear()
+        if row is None or snapshot is None:
+            return
+        self._fill_names(row)
+        self._fill_tensor(row)
+        if row.ref is not None:
+            relations = self._related(snapshot)
+            self._fill_place(row.ref, relations)
+            self._fill_export(row.ref, relations, snapshot)
+
+    def _related(self, snapshot: Snapshot) -> Relations:
+        if self._relations is None or self._relations[0] is not snapshot.export:
+            self._relations = (snapshot.export, Relations(snapshot.source, snapshot.export))
+        return self._relations[1]
+
+    def _fill_names(self, row: Row) -> None:
+        style = self._theme.state(row.state)
+        note = safe_text(row.note)
+        self.banner.show_text(style.colour, style.glyph, style.word.capitalize(), note[:1].upper() + note[1:])
+        fixed = self._theme.fixed_font()
+        self.names.set_value("key", safe_text(row.key, 2000), raw=row.key, font=fixed)
+        self.names.set_value("expected", safe_text(row.expected, 2000), raw=row.expected, font=fixed)
+        section = " → ".join(safe_text(part) for part in row.ref.section) if row.ref else ""
+        self.names.set_value("section", section)
+
+    def _fill_tensor(self, row: Row) -> None:
+        if row.shape is not None:
+            self.tensor.set_value("shape", _with_product(row.shape))
+        if row.expected_shape is not None and row.expected_shape != row.shape:
+            self.tensor.set_value("wanted", shape_text(row.expected_shape))
+        dtype = BY_NAME.get(row.dtype)
+        bits = self.tr("{dtype}, {bits} bits each").format(dtype=row.dtype, bits=dtype.bits) if dtype else row.dtype
+        self.tensor.set_value("dtype", bits)
+        if row.ref is not None:
+            exact = self.tr("{size} ({n} bytes)").format(size=human_bytes(row.nbytes), n=f"{row.nbytes:,}")
+            self.tensor.set_value("bytes", exact if row.nbytes >= 1024 else self.tr("{n} bytes").format(n=row.nbytes))
+
+    def _fill_place(self, ref: TensorRef, relations: Relations) -> None:
+        self.place.set_value("file", safe_text(ref.file))
+        self.place.set_value("storage", safe_text(ref.storage) if ref.storage != ref.key else "")
+        self.place.set_value("offset", self.tr("byte {n}").format(n=f"{ref.offset:,}") if ref.file else "")
+        strides = " × ".join(f"{s:,}" for s in ref.strides) if ref.strides else ""
+        self.place.set_value("strides", self.tr("{strides} elements").format(strides=strides) if strides else "")
+        sharers = relations.sharers(ref)
+        names = [safe_text(other.full_key) for other in sharers[:SHARERS_SHOWN]]
+        if len(sharers) > SHARERS_SHOWN:
+            names.append(self.tr("and {n} more").format(n=f"{len(sharers) - SHARERS_SHOWN:,}"))
+        self.place.set_value("shared", "\n".join(names), font=self._theme.fixed_font())
+
+    def _fill_export(self, ref: TensorRef, relations: Relations, snapshot: Snapshot) -> None:
+        reason, entries = relations.reason(ref), relations.entries(ref)
+        self.export.set_value("left", safe_text(reason[:1].upper() + reason[1:]))
+        if not entries:
+            return
+        written = "\n".join(safe_text(e.key, 2000) for e in entries)
+        raw = "\n".join(e.key for e in entries)
+        self.export.set_value("written", written, raw=raw, font=self._theme.fixed_font())
+        cast = entries[0].output.dtype
+        self.export.set_value("type", f"{ref.dtype} → {cast}" if cast != ref.dtype else "")
+        words = "; ".join(op.describe(snapshot.plan.dims) for op in entries[0].ops)
+        self.export.set_value("ops", words[:1].upper() + words[1:] if words else self.tr("Unchanged, byte for byte"))
+
+
+def _with_product(shape: tuple[int, ...]) -> str:
+    """Return a shape with its number of elements.
+
+    >>> _with_product((2, 3)), _with_product((5,))
+    ('2 × 3 = 6', '5')
+    """
+    number = 1
+    for size in shape:
+        number *= size
+    return f"{shape_text(shape)} = {number:,}" if len(shape) > 1 else f"{number:,}" if shape else shape_text(shape)

@@ -1,0 +1,232 @@
+"""The third tab of the inspector: the input embedding and the output head, side by side.
+
+The verdict is by bytes, and says what follows from it: for loaders that believe the config, and for an export.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.plan import Tie
+from ckpt_gui.core.stats import PairStats, pair_stats
+from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.banner import Banner
+from ckpt_gui.gui.widgets.compare_table import CompareTable
+from ckpt_gui.gui.widgets.facts import FactList
+from ckpt_gui.gui.widgets.job_bar import JobBar
+from ckpt_gui.gui.widgets.pair_plot import PairPlot
+from ckpt_gui.gui.widgets.units import GRID, em, figure_text, plain_label
+from ckpt_gui.gui.wording import shape_text
+
+PairName = tuple[object, ...]
+
+
+class TiedTab(QScrollArea):
+    """Everything about the pair; calculated while the tab is looked at, and kept as long as the pair is the same."""
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._theme = session, theme
+        self._snapshot: Snapshot | None = None
+        self._known: tuple[PairName, PairStats] | None = None
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        tr = self.tr
+        self.banner = Banner(theme)
+        self.job = JobBar(session.jobs)
+        self.message = plain_label(muted=True)
+        self.names = FactList("", [("embedding", tr("Embedding")), ("head", tr("Output head"))], ("embedding", "head"))
+        self.facts = FactList(
+            tr("Difference"), [("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))]
+        )
+        self.table = CompareTable(theme, (tr("Embedding"), tr("Output head")))
+        self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("output head")))
+        self.plot.setMinimumHeight(em(self, 23))
+        self._lay_out()
+        self.job.stopped.connect(self._on_stopped)
+        self.show_snapshot(session.snapshot)
+
+    def _lay_out(self) -> None:
+        body = QWidget()
+        body.setProperty("plain", "true")
+        column = QVBoxLayout(body)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(2 * GRID)
+        for widget in (self.banner, self.names, self.job, self.message, self.facts, self.table):
+            column.addWidget(widget)
+        column.addWidget(self.plot, 1)
+        column.addStretch(0)
+        self.setWidget(body)
+
+    def show_snapshot(self, snapshot: Snapshot | None) -> None:
+        """Show the pair of another snapshot; figures of the same pair stay."""
+        self._snapshot = snapshot
+        tie = snapshot.plan.tie if snapshot else Tie()
+        for name, ref in (("embedding", tie.embedding), ("head", tie.head)):
+            text = safe_text(ref.full_key, 2000) if ref else ""
+            self.names.set_value(name, text, raw=ref.full_key if ref else "", font=self._theme.fixed_font())
+        if self._known and self._known[0] != self._pair_name():
+            self._known = None
+        self.job.stop()
+        self._show_pair()
+        if self.isVisible():
+            self._calculate()
+
+    def has_pair(self) -> bool:
+        """Return whether there is something to say: an embedding or a head was found."""
+        tie = self._snapshot.plan.tie if self._snapshot else Tie()
+        return tie.embedding is not None or tie.head is not None
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Start what is wanted, now that it is seen."""
+        super().showEvent(event)
+        if not event.spontaneous():
+            self._calculate()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stop what nobody looks at."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.job.stop()
+
+    def _both(self) -> tuple[TensorRef, TensorRef] | None:
+        tie = self._snapshot.plan.tie if self._snapshot else Tie()
+        return (tie.embedding, tie.head) if tie.embedding is not None and tie.head is not None else None
+
+    def _pair_name(self) -> PairName | None:
+        both = self._both()
+        if both is None or self._snapshot is None:
+            return None
+        return (id(self._snapshot.source), *(ref.place for ref in both))
+
+    def _calculate(self) -> None:
+        both, snapshot = self._both(), self._snapshot
+        if both is None or snapshot is None or self._known or self.job.running:
+            return
+        a, b = both
+        if a.shape != b.shape:
+            return
+
+        def work(job: Job) -> PairStats:
+            return pair_stats(snapshot.source, a, b, progress=job.progress, cancelled=job.cancelled)
+
+        self._say("")
+        title = self.tr("Comparing the embedding with the output head")
+        self.job.run(title, work, self._calculated, self._failed)
+
+    def _calculated(self, pair: PairStats) -> None:
+        name = self._pair_name()
+        if name is not None:
+            self._known = (name, pair)
+        self._show_pair()
+
+    def _failed(self, error: BaseException) -> None:
+        fix = getattr(error, "fix", None)
+        text = self.tr("Stopped.") if isinstance(error, Cancelled) else f"{error} {fix or ''}".strip()
+        self._say(safe_text(text, 600))
+
+    def _on_stopped(self) -> None:
+        self._say(self.tr("Stopped. Turn to this tab again to start anew."))
+
+    def _say(self, text: str) -> None:
+        self.message.setText(text)
+        self.message.setVisible(bool(text))
+
+    def _show_pair(self) -> None:
+        pair = self._known[1] if self._known else None
+        self._say(pair.reason or "" if pair else "")
+        figures = pair is not None and pair.reason is None
+        self.facts.clear()
+        self.table.setVisible(figures)
+        self.plot.setVisible(figures)
+        if pair is not None and figures:
+            self._show_figures(pair)
+        self._judge(pair)
+
+    def _show_figures(self, pair: PairStats) -> None:
+        fixed = self._theme.fixed_font()
+        where = ""
+        if pair.where is not None:
+            where = self.tr("  at row {r}, column {c}").format(r=f"{pair.where[0]:,}", c=f"{pair.where[1]:,}")
+        self.facts.set_value("max", figure_text(pair.max_diff) + where, font=fixed)
+        self.facts.set_value("mean", figure_text(pair.mean_diff), font=fixed)
+        cosine = pair.cosine
+        self.facts.set_value("cosine", "–" if cosine is None else f"{cosine:.9g}", font=fixed)
+        self.table.show_pair(pair.a, pair.b)
+        self.plot.show_pair(pair)
+
+    # ------------------------------------------------------------------------------------------------------- verdict
+
+    def _judge(self, pair: PairStats | None) -> None:
+        snapshot, tr = self._snapshot, self.tr
+        both = self._both()
+        if snapshot is None or both is None:
+            self._judge_one(snapshot)
+            return
+        tie = snapshot.plan.tie
+        state = tie.state
+        if both[0].shape != both[1].shape:
+            shapes = (shape_text(both[0].shape), shape_text(both[1].shape))
+            self.banner.show_text("orange", "≠", tr("Different shapes: {} and {}").format(*shapes), self._follows())
+        elif state == "same-storage" or (pair and pair.relation == "same storage"):
+            self.banner.show_text("teal", "⚭", tr("Same storage"), self._follows())
+        elif (pair and pair.relation == "equal") or (pair is None and state == "equal"):
+            by_value = pair is not None and pair.by_value
+            title = tr("Equal in value, of different types") if by_value else tr("Equal, byte for byte")
+            self.banner.show_text("teal", "⚭", title, self._follows())
+        elif pair or state == "different":
+            words = pair.text if pair else tr("different")
+            role, glyph = ("red", "!") if tie.flag else ("blue", "≠")
+            self.banner.show_text(role, glyph, words[:1].upper() + words[1:], self._follows())
+        else:
+            self.banner.show_text("grey", "○", tr("Not compared yet"), self._follows())
+
+    def _judge_one(self, snapshot: Snapshot | None) -> None:
+        tr = self.tr
+        tie = snapshot.plan.tie if snapshot else Tie()
+        if tie.embedding is not None:
+            title = tr("Only the embedding is stored")
+            if tie.tied:
+                detail = tr(
+                    "The model is tied: its output head is the embedding, used a second time. Nothing is missing."
+                )
+            else:
+                detail = tr("No output head is stored. An untied model needs one: see the findings.")
+            self.banner.show_text("teal" if tie.tied else "orange", "⚭" if tie.tied else "−", title, detail)
+        elif tie.head is not None:
+            detail = tr("The embedding is stored under the head's name; an export puts it where loaders look for it.")
+            self.banner.show_text("orange", "⚭", tr("Only the output head is stored"), detail)
+        else:
+            title = tr("No pair is known")
+            detail = tr("The names fit no family, so the embedding and the output head can not be told.")
+            self.banner.show_text(
+                "grey", "○", title if snapshot else tr("No checkpoint is open"), detail if snapshot else ""
+            )
+
+    def _follows(self) -> str:
+        """Say what the config claims, and what an export does."""
+        snapshot, tr = self._snapshot, self.tr
+        assert snapshot is not None
+        tie, export = snapshot.plan.tie, snapshot.export
+        says = {True: tr("The model counts as tied ({})."), False: tr("The model counts as untied ({}).")}.get(
+            tie.flag,
+            tr("No config says whether the two are tied."),  # type: ignore[arg-type]
+        )
+        kept = any(ref is tie.head for entry in export.entries for ref in entry.inputs)
+        if tie.state == "different" and tie.flag:
+            does = tr("Loaders that believe it throw the trained head away. An export keeps both and says untied.")
+        elif tie.state == "different":
+            does = tr("Both are trained, and an export keeps both.")
+        elif kept:
+            does = tr("This export writes both.")
+        else:
+            does = tr("This export writes the embedding only, and says tied.")
+        return f"{says.format(safe_text(tie.flag_from))} {does}"

@@ -1,0 +1,52 @@
+"""Sizes in ems, and the small things that every panel needs of a label."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+GRID = 8  # pixels between neighbours; Qt scales them with the screen
+_BREAKS = str.maketrans({mark: f"{mark}\u200b" for mark in "._/\\-:,"})
+
+
+def em(widget: QWidget, number: float = 1.0) -> int:
+    """Return a length in heights of the widget's font."""
+    return round(widget.fontMetrics().height() * number)
+
+
+def breakable(text: str) -> str:
+    """Return a text that may be broken after the marks of a key or a path (for display only, not for copying)."""
+    return text.translate(_BREAKS)
+
+
+def plain_label(text: str = "", parent: QWidget | None = None, *, muted: bool = False, wrap: bool = True) -> QLabel:
+    """Return a label that shows its text as it is: never as HTML, whatever a file calls its tensors."""
+    label = QLabel(text, parent)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(wrap)
+    if muted:
+        label.setProperty("tone", "muted")
+    if wrap:
+        label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+        label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+    return label
+
+
+def heading(text: str, parent: QWidget | None = None) -> QLabel:
+    """Return the heading of a group."""
+    label = plain_label(text, parent, wrap=False)
+    font = label.font()
+    font.setBold(True)
+    label.setFont(font)
+    return label
+
+
+def figure_text(value: float | None) -> str:
+    """Return a figure with six digits that matter; whole numbers in full.
+
+    >>> figure_text(0.0198743211), figure_text(120000), figure_text(None)
+    ('0.0198743', '120,000', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
