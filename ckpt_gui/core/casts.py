@@ -1,7 +1,8 @@
 """Exact casts between element types, block by block, without torch.
 
 Sixteen-bit types have 65,536 bit patterns, so a cast from one is a look-up in a table made once. fp32 → bf16 rounds to
-nearest even on the integer bits, as torch does; the remaining casts are numpy's own, which round the same way. NaN
+nearest even on the integer bits, as torch does; the remaining casts are numpy's own, which round the same way; fp64 goes
+to sixteen bits by way of fp32, as in torch. NaN
 stays NaN; a finite value that becomes infinite is counted, so that the user can be told (`cast-overflow`).
 """
 
@@ -68,7 +69,8 @@ def _table(source: str, target: str) -> tuple[Array, Array | None]:
 def _cast_values(raw: Array, source: str, target: str) -> tuple[Array, int]:
     values = as_float(raw, source)
     with np.errstate(over="ignore", invalid="ignore"):
-        result = _to_bf16(values.astype(np.float32)) if target == "bf16" else values.astype(BY_NAME[target].numpy)
+        near = values.astype(np.float32) if BY_NAME[target].bits == 16 else values
+        result = _to_bf16(near) if target == "bf16" else near.astype(BY_NAME[target].numpy)
     out = np.ascontiguousarray(result).view(np.uint8)
     if BY_NAME[target].bits >= BY_NAME[source].bits and target != "fp16":
         return out, 0

@@ -1,7 +1,7 @@
 """Keys: their segments, their templates, their natural order, and how foreign text is shown.
 
-A key is split at dots. Whole segments that are numbers are indices: `layers.3.wq.weight` has the template
-`layers.{}.wq.weight` and the indices `(3,)`. Family tables name their indices (`layers.{layer}.wq.weight`); the
+A key is split at dots. Whole segments that are numbers, as Python writes them, are indices: `layers.3.wq.weight` has the
+template `layers.{}.wq.weight` and the indices `(3,)`; a key is its template and its indices. Family tables name their indices (`layers.{layer}.wq.weight`); the
 names are kept beside the template, so that two indices can never be mixed up.
 """
 
@@ -11,18 +11,21 @@ import re
 import unicodedata
 from functools import lru_cache
 
-NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
+# Not `00` or digits of other scripts, which would fall together with `0`; not numbers that no model counts to.
+NUMBER = re.compile(r"(?<![^.])(?:0|[1-9][0-9]{0,8})(?![^.])")
 _NAMED = re.compile(r"\{(\w+)\}")
 # Control, format and bidi characters, line and paragraph separators, surrogates and unassigned code points.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def template(key: str) -> str:
-    """Replace each numeric segment by `{}`.
+    """Replace each numeric segment by `{}`; braces that stand in the key itself are doubled.
 
     >>> template("model.layers.12.mlp.experts.3.w1.weight")
     'model.layers.{}.mlp.experts.{}.w1.weight'
     """
+    if "{" in key:
+        key = key.replace("{", "{{").replace("}", "}}")
     return NUMBER.sub("{}", key)
 
 
