@@ -56,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def window_main() -> int:
     """Run the window; the script for systems where a console would pop up beside it."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # pythonw
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - lives as long as the program
-    return main(sys.argv[1:])
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        sys.stdout = sys.stdout or nowhere  # None without a console
+        sys.stderr = sys.stderr or nowhere
+        return main(sys.argv[1:])
 
 
 def _run(command: str, words: list[str]) -> int:

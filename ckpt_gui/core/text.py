@@ -191,7 +191,7 @@ def plain(document: Document, width: int = 100) -> Iterator[Line]:
 def plain_section(section: Section, width: int = 100) -> Iterator[Line]:
     """Yield the lines of one section."""
     if section.heading:
-        yield Line(section.heading, "heading")
+        yield Line(shown(section.heading), "heading")
     for item in section.items:
         yield from plain_item(item, width)
 
