@@ -1,0 +1,328 @@
+"""Folders, indices, sidecars, and files that are no checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+import numpy as np
+import pytest
+
+from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.formats import files, open_checkpoint
+from ckpt_gui.core.formats.sidecars import read_sidecars
+from tests import builders as b
+
+ONES = np.ones(2, np.float32)
+PT = {"format": "pt"}
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def shard(*keys):
+    return b.safetensors_bytes(dict.fromkeys(keys, ONES), PT)
+
+
+def make(folder, found):
+    folder.mkdir(exist_ok=True)
+    for name, data in found.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def sharded(folder, weight_map=None, total=16, **more):
+    weight_map = {"a": SHARDS[0], "b": SHARDS[1]} if weight_map is None else weight_map
+    index = {"model.safetensors.index.json": b.index_bytes(weight_map, total)}
+    return make(folder, {SHARDS[0]: shard("a"), SHARDS[1]: shard("b"), **index, **more})
+
+
+def problems(source):
+    return [(p.code, p.severity, p.blocking) for p in source.problems]
+
+
+def test_shards_with_an_index(tmp_path):
+    folder = sharded(tmp_path / "m")
+    calls = []
+    with open_checkpoint(folder, progress=lambda *a: calls.append(a)) as source:
+        assert [(r.key, r.file) for r in source.refs] == [("a", SHARDS[0]), ("b", SHARDS[1])]
+        assert source.problems == ()
+        assert source.is_folder
+        assert source.read(source.refs[1]) == ONES.tobytes()
+    assert calls == [("opening", 1, 2), ("opening", 2, 2)]
+    with open_checkpoint(folder / "model.safetensors.index.json") as source:
+        assert len(source.refs) == 2
+
+
+def test_cancel(tmp_path):
+    with pytest.raises(Cancelled):
+        open_checkpoint(sharded(tmp_path / "m"), cancelled=lambda: True)
+
+
+INDEX_CASES = {
+    "ghost key": ({"a": SHARDS[0], "b": SHARDS[1], "c": SHARDS[1]}, 16, ("index-stale", "warning", False)),
+    "wrong shard": ({"a": SHARDS[1], "b": SHARDS[1], "x": SHARDS[0]}, None, ("index-stale", "warning", False)),
+    "wrong total": ({"a": SHARDS[0], "b": SHARDS[1]}, 17, ("index-stale", "warning", False)),
+    "negative total": ({"a": SHARDS[0], "b": SHARDS[1]}, -1, ("index-stale", "warning", False)),
+    "missing shard": ({"a": SHARDS[0], "b": "gone.safetensors"}, 16, ("shard-missing", "error", True)),
+}
+
+
+@pytest.mark.parametrize(("weight_map", "total", "problem"), INDEX_CASES.values(), ids=INDEX_CASES)
+def test_index_that_disagrees(tmp_path, weight_map, total, problem):
+    with open_checkpoint(sharded(tmp_path / "m", weight_map, total)) as source:
+        assert problem in problems(source)
+        assert "a" in [r.key for r in source.refs]
+
+
+def test_missing_shard_names_its_keys(tmp_path):
+    folder = sharded(tmp_path / "m")
+    (folder / SHARDS[1]).unlink()
+    with open_checkpoint(folder) as source:
+        assert [p.keys for p in source.problems] == [("b",)]
+        assert "1 of 2 shards" in source.problems[0].message
+
+
+def test_key_outside_the_index(tmp_path):
+    folder = sharded(tmp_path / "m", total=None, **{SHARDS[1]: shard("b", "extra")})
+    with open_checkpoint(folder) as source:
+        assert [(p.code, p.keys) for p in source.problems] == [("shard-unindexed", ("extra",))]
+
+
+def test_key_in_two_shards(tmp_path):
+    folder = sharded(tmp_path / "m", **{SHARDS[1]: shard("b", "a")})
+    with open_checkpoint(folder) as source:
+        assert ("duplicate-tensor", "error", True) in problems(source)
+
+
+def test_damaged_shard_beside_good_ones(tmp_path):
+    folder = sharded(tmp_path / "m", **{SHARDS[1]: b.LFS_POINTER})
+    with open_checkpoint(folder) as source:
+        assert [r.key for r in source.refs] == ["a"]
+        assert problems(source) == [("lfs-pointer", "error", True)]
+
+
+def test_all_shards_gone(tmp_path):
+    folder = make(tmp_path / "m", {"model.safetensors.index.json": b.index_bytes({"a": SHARDS[0]})})
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(folder)
+    assert caught.value.code == "shard-missing"
+
+
+UNSAFE = [
+    "../../etc/passwd",
+    "/etc/passwd",
+    "..\\x",
+    "C:\\x",
+    "a/../b",
+    "%2e%2e/",
+    "",
+    ".",
+    "..",
+    "a\0b",
+    "nul",
+    "CON.bin",
+]
+UNSAFE += ["a:b", " a", "a.", "x\x1b[0m", "a" * 300]
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_unsafe_shard_names_are_refused_before_any_open(tmp_path, name, monkeypatch):
+    folder = sharded(tmp_path / "m", {"a": SHARDS[0], "b": name})
+    opened = []
+    real = files._open_regular
+    monkeypatch.setattr(files, "_open_regular", lambda path: opened.append(os.path.basename(path)) or real(path))
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(folder)
+    assert caught.value.code == "index-unsafe"
+    assert opened == ["model.safetensors.index.json"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_links(tmp_path):
+    cache = tmp_path / "cache"
+    (cache / "blobs").mkdir(parents=True)
+    (cache / "snapshots").mkdir()
+    folder = sharded(cache / "snapshots" / "rev1")
+    (folder / SHARDS[1]).rename(cache / "blobs" / "0123")
+    (folder / SHARDS[1]).symlink_to("../../blobs/0123")
+    with open_checkpoint(folder) as source:
+        assert len(source.refs) == 2
+    (cache / "blobs" / "0123").rename(tmp_path / "elsewhere")
+    (folder / SHARDS[1]).unlink()
+    (folder / SHARDS[1]).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(folder)
+    assert caught.value.code == "index-unsafe"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{}", '{"weight_map": null}', '{"weight_map": []}', '{"weight_map": {"a": 1}}', "{", '{"weight_map": {}}'],
+)
+def test_index_that_is_no_index(tmp_path, text):
+    folder = make(tmp_path / "m", {"model.safetensors.index.json": text.encode()})
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(folder)
+    assert caught.value.code == "damaged"
+
+
+def test_stale_single_file_beside_shards(tmp_path):
+    with open_checkpoint(sharded(tmp_path / "m", **{"model.safetensors": shard("old")})) as source:
+        assert problems(source) == [("several-models", "warning", False)]
+        assert [r.key for r in source.refs] == ["a", "b"]
+
+
+TORCH = b.state_dict_bytes({"t": ONES})
+CHOICES = {
+    "single": ({"model.safetensors": shard("s"), "pytorch_model.bin": TORCH}, "s", []),
+    "bin": ({"pytorch_model.bin": TORCH, "optimizer.pt": TORCH}, "t", []),
+    "meta": ({"consolidated.00.pth": TORCH, "params.json": b"{}"}, "t", []),
+    "torchtune": ({"model-00001-of-00001.bin": TORCH, "adapter_model.pt": TORCH}, "t", []),
+    "only": ({"lit_model.pth": TORCH, "training_args.bin": TORCH, "scheduler.pt": TORCH}, "t", []),
+    "adapter": ({"adapter_model.safetensors": shard("l")}, "l", []),
+    "no index": ({SHARDS[0]: shard("a"), SHARDS[1]: shard("b")}, "a", ["index-missing"]),
+    "no index, one gone": ({SHARDS[1]: shard("b")}, "b", ["shard-missing", "index-missing"]),
+    "other index": (
+        {"x.safetensors.index.json": b.index_bytes({"s": "x.safetensors"}), "x.safetensors": shard("s")},
+        "s",
+        [],
+    ),
+    "misnamed": ({"pytorch_model.bin": shard("s")}, "s", ["misnamed-file"]),
+}
+
+
+@pytest.mark.parametrize(("found", "key", "codes"), CHOICES.values(), ids=CHOICES)
+def test_choice(tmp_path, found, key, codes):
+    with open_checkpoint(make(tmp_path / "m", found)) as source:
+        assert source.refs[0].key == key
+        assert sorted(p.code for p in source.problems) == sorted(codes)
+
+
+NOTHING = {
+    "nothing": ({}, "not-a-checkpoint"),
+    "only state": ({"optimizer.pt": TORCH}, "not-a-checkpoint"),
+    "gguf": ({"m.gguf": b"GGUF"}, "not-a-checkpoint"),
+    "distributed": ({".metadata": b"x", "__0_0.distcp": b"x"}, "legacy-container"),
+    "parts": ({"consolidated.00.pth": TORCH, "consolidated.01.pth": TORCH}, "partitioned-state"),
+    "several": ({"a.pt": TORCH, "b.pt": TORCH}, "several-models"),
+    "two indices": ({f"{n}.safetensors.index.json": b.index_bytes({"a": "a"}) for n in "xy"}, "several-models"),
+}
+
+
+@pytest.mark.parametrize(("found", "code"), NOTHING.values(), ids=NOTHING)
+def test_folder_that_cannot_be_opened(tmp_path, found, code):
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(make(tmp_path / "m", found))
+    assert caught.value.code == code
+
+
+def test_shards_of_torch_merge_their_trees(tmp_path):
+    found = {f"pytorch_model-0000{i}-of-00002.bin": b.state_dict_bytes({k: ONES}) for i, k in ((1, "a"), (2, "b"))}
+    found["pytorch_model.bin.index.json"] = b.index_bytes(dict(zip("ab", found, strict=True)))
+    with open_checkpoint(make(tmp_path / "m", found)) as source:
+        assert list(source.tree) == ["a", "b"]
+        assert source.container == "torch-zip"
+
+
+# ---- sidecars
+
+
+def test_sidecars(tmp_path):
+    report = json.dumps({"source_config": {"model_type": "mistral"}}).encode()
+    found = {"config.json": b'{"model_type": "llama"}', "generation_config.json": b"{}", "tokenizer.json": b"{}"}
+    found |= {"params.json": b'{"dim": 4}', "EXPORT_REPORT.json": report, "chat_template.jinja": b"x"}
+    folder = make(tmp_path / "m", {"model.safetensors": shard("a"), **found})
+    for path in (folder, folder / "model.safetensors"):
+        with open_checkpoint(path) as source:
+            beside = source.sidecars
+        assert (beside.config, beside.params) == ({"model_type": "llama"}, {"dim": 4})
+        assert beside.origin == {"model_type": "mistral"}
+        assert beside.tokenizer == ("tokenizer.json",)
+        assert beside.carried == ("tokenizer.json", "generation_config.json", "chat_template.jinja")
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b"\xff\xff", b"[" * 100_000])
+def test_a_bad_config_is_a_warning(tmp_path, text):
+    folder = make(tmp_path / "m", {"model.safetensors": shard("a"), "config.json": text})
+    with open_checkpoint(folder) as source:
+        assert problems(source) == [("config-mismatch", "warning", False)]
+        assert source.sidecars.config is None
+
+
+def test_a_config_can_be_named(tmp_path):
+    folder = make(tmp_path / "m", {"model.safetensors": shard("a"), "config.json": b"{"})
+    other = b.write(tmp_path / "other.json", b'{"dim": 4, "n_layers": 2}')
+    assert read_sidecars(str(folder), other)[0].params == {"dim": 4, "n_layers": 2}
+    assert read_sidecars(str(folder), {"model_type": "x"})[0].config == {"model_type": "x"}
+    with pytest.raises(CheckpointError):
+        open_checkpoint(folder, config=tmp_path / "absent.json")
+
+
+# ---- files that are no checkpoints
+
+SNIFFED = {
+    "empty": (b"", "empty-file", "0 bytes"),
+    "lfs": (b.LFS_POINTER, "lfs-pointer", r"oid sha256:4d7a.*size 12,345"),
+    "zeros": (bytes(100_000), "zero-filled", "zeros"),
+    "html": (b"<!DOCTYPE html><html>", "not-a-checkpoint", "web page"),
+    "json": (b'{"error": "not found"}', "not-a-checkpoint", "JSON"),
+    "text": (b"hello world, this is text\n", "not-a-checkpoint", "plain text"),
+    "png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "not-a-checkpoint", "PNG"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(50), "not-a-checkpoint", "gzip"),
+    "gguf": (b"GGUF\3\0\0\0" + bytes(50), "not-a-checkpoint", "GGUF"),
+    "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(50), "not-a-checkpoint", "HDF5"),
+    "onnx": (b"\x08\x07\x12\x07pytorch" + bytes(50), "not-a-checkpoint", "ONNX"),
+    "pickle": (b"\x80\x04}." + bytes(20), "not-a-checkpoint", "pickle"),
+    "legacy": (bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b".", "legacy-container", "before torch 1.6"),
+    "tar": (b"x" * 257 + b"ustar" + bytes(300), "legacy-container", "tar"),
+    "noise": (bytes(range(255, 100, -1)), "not-a-checkpoint", "not in any known format"),
+}
+
+
+@pytest.mark.parametrize(("data", "code", "words"), SNIFFED.values(), ids=SNIFFED)
+@pytest.mark.parametrize("name", ["x.bin", "model.safetensors"])
+def test_named_for_what_it_is(tmp_path, data, code, words, name):
+    if code == "not-a-checkpoint" and name.endswith("safetensors"):
+        words = "."  # by that name a short file may be a damaged one; what matters is that it is refused
+    with pytest.raises(CheckpointError, match=words):
+        open_checkpoint(b.write(tmp_path / name, data))
+
+
+def test_zip_that_is_called_safetensors(tmp_path):
+    with open_checkpoint(b.write(tmp_path / "x.safetensors", TORCH)) as source:
+        assert problems(source) == [("misnamed-file", "warning", False)]
+
+
+@pytest.mark.parametrize("path", ["https://example.org/x", "s3://bucket/x", "hf://a/b", "a\0b", "absent.pt"])
+def test_paths_that_name_no_file(path):
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(path)
+    assert caught.value.code == "not-a-checkpoint"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_special_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind(str(tmp_path / "s"))
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "dangling").symlink_to(tmp_path / "absent")
+    for name, words in {"pipe": "pipe", "s": "socket", "loop": "circle", "dangling": "no such file"}.items():
+        with pytest.raises(CheckpointError, match=words):
+            open_checkpoint(tmp_path / name)
+    bound.close()
+    with pytest.raises(CheckpointError, match="device"):
+        open_checkpoint("/dev/zero")
+
+
+def test_hostile_names_are_escaped(tmp_path):
+    path = tmp_path / "a\x1b[31m\nb.bin"
+    try:
+        path.write_bytes(b"hello")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(path)
+    assert "\x1b" not in caught.value.message
+    assert "\n" not in caught.value.message
