@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from ckpt_gui.core.diff import STATES, Row
 from ckpt_gui.core.keys import natural
@@ -144,6 +145,7 @@ class CheckpointIndex:
         self._order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
         self._keys = [keys[number] for number in self._order]
         self._states = bytes(_CODE[rows[number].state] for number in self._order)
+        self._bytes = array("q", accumulate((rows[number].nbytes for number in self._order), initial=0))
         self._text: list[str] | None = None
         self._position: array[int] | None = None
         self.root = Node("", 0, len(rows), 0, None, False)
@@ -173,6 +175,10 @@ class CheckpointIndex:
         """Return how many rows of each state are below, in the order of attention; states without rows are absent."""
         found = {state: self._states.count(code, node.lo, node.hi) for state, code in _CODE.items()}
         return {state: count for state, count in found.items() if count}
+
+    def nbytes(self, node: Node) -> int:
+        """Return the bytes of all rows of a node."""
+        return self._bytes[node.hi] - self._bytes[node.lo]
 
     def select(self, wanted: Filter, keys: Collection[str] | None = None) -> Hits:
         """Return the rows that a filter, and a set of keys if given, let pass."""

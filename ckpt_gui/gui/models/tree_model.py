@@ -93,31 +93,31 @@ class TreeModel(QAbstractItemModel):
 
     # ------------------------------------------------------------------------------------------------ Qt's interface
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008 - Qt's name and default
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's default
         """Return the number of columns."""
         return len(Column)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008 - Qt's name and default
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's default
         """Return the children that were fetched."""
         if parent.column() > 0:
             return 0
         return self._shown.get(id(self.node(parent)), 0) if parent.isValid() else len(self._top)
 
-    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: N802, B008 - Qt's name and default
+    def hasChildren(self, parent: Index = QModelIndex()) -> bool:  # noqa: B008 - Qt's default
         """Return True for groups, fetched or not."""
         if not parent.isValid():
             return bool(self._top)
         node = self.node(parent)
         return parent.column() == 0 and node is not None and not node.is_row
 
-    def canFetchMore(self, parent: Index) -> bool:  # noqa: N802 - Qt's name
+    def canFetchMore(self, parent: Index) -> bool:
         """Return True if there is more below than Qt knows of."""
         if not parent.isValid():
             return self._flat is not None and len(self._top) < len(self._flat)
         node = self.node(parent)
         return parent.column() == 0 and node is not None and not node.is_row and id(node) not in self._shown
 
-    def fetchMore(self, parent: Index) -> None:  # noqa: N802 - Qt's name
+    def fetchMore(self, parent: Index) -> None:
         """Tell Qt of the children of a group, or of the next rows of the list."""
         if not self.canFetchMore(parent):
             return
@@ -127,7 +127,7 @@ class TreeModel(QAbstractItemModel):
         node = self.node(parent)
         assert node is not None
         children = self._index.children(node)
-        self.beginInsertRows(QModelIndex(parent), 0, len(children) - 1)
+        self.beginInsertRows(self.createIndex(parent.row(), 0, node), 0, len(children) - 1)
         self._shown[id(node)] = len(children)
         self.endInsertRows()
 
@@ -153,7 +153,7 @@ class TreeModel(QAbstractItemModel):
         node = self.node(index)
         return flags | Qt.ItemFlag.ItemNeverHasChildren if node is not None and node.is_row else flags
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:  # noqa: N802
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return the titles of the columns."""
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(Column):
             return None
@@ -231,7 +231,8 @@ class TreeModel(QAbstractItemModel):
 
     def _group_cells(self, node: Node) -> tuple[str, ...]:
         states = "  ".join(f"{STATE_STYLES[s].glyph} {n}" for s, n in self._index.counts(node).items())
-        return states, safe_text(node.name or "(no name)"), "", plural(node.size, "tensor"), "", ""
+        size = human_bytes(self._index.nbytes(node))
+        return states, safe_text(node.name or "(no name)"), "", plural(node.size, "tensor"), "", size
 
     def _states(self, node: Node) -> tuple[tuple[str, int], ...]:
         if node.is_row:

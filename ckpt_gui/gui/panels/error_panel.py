@@ -1,0 +1,162 @@
+"""What the window shows while a checkpoint is opened, and if that fails: what, where, and what to do. Never a dialog."""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.panels.parts import GRID, Card, button, label
+from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
+from ckpt_gui.gui.wording import human_bytes
+
+WIDTH_EM = 40
+
+
+class ErrorPanel(QWidget):
+    """Says why a checkpoint could not be opened.
+
+    Signals:
+        again(): Try the same path again.
+        other(): Choose another file.
+        leave(): Back to the start page.
+    """
+
+    again = Signal()
+    other = Signal()
+    leave = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._report = ""
+        self._build()
+        self.again_button.clicked.connect(self.again)
+        self.other_button.clicked.connect(self.other)
+        self.leave_button.clicked.connect(self.leave)
+        self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._report))
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _build(self) -> None:
+        card = Card(padding=3 * GRID)
+        card.setFixedWidth(WIDTH_EM * self.fontMetrics().height())
+        card.body.setSpacing(2 * GRID)
+        self.glyph = label(SEVERITY_STYLES["error"][0], size=1.7, bold=True)
+        self.title = label(size=1.35, bold=True, wrap=True)
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        head.addWidget(self.glyph, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self.title, 1)
+        card.body.addLayout(head)
+        self.message = label(wrap=True)
+        card.body.addWidget(self.message)
+        self._details = QFormLayout()
+        self._details.setHorizontalSpacing(2 * GRID)
+        self._details.setVerticalSpacing(GRID)
+        card.body.addLayout(self._details)
+        card.body.addSpacing(GRID)
+        card.body.addLayout(self._build_buttons())
+        outer = QVBoxLayout(self)
+        outer.addStretch(2)
+        outer.addWidget(card, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addStretch(3)
+
+    def _build_buttons(self) -> QHBoxLayout:
+        self.other_button = button(self.tr("Open another file…"), kind="primary")
+        self.again_button = button(self.tr("Try again"), tip="F5")
+        self.copy_button = button(self.tr("Copy details"))
+        self.leave_button = button(self.tr("Start page"), kind="quiet")
+        line = QHBoxLayout()
+        line.setSpacing(GRID)
+        for each in (self.other_button, self.again_button, self.copy_button):
+            line.addWidget(each)
+        line.addStretch()
+        line.addWidget(self.leave_button)
+        return line
+
+    def show_error(self, path: str, error: BaseException) -> None:
+        """Say what went wrong with a path."""
+        title, message, details = error_words(path, error)
+        self.title.setText(title)
+        self.message.setText(message)
+        while self._details.rowCount():
+            self._details.removeRow(0)
+        for name, text in details:
+            value = label(text, wrap=True)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._details.addRow(label(name, muted=True), value)
+        self._report = "\n".join([title, message, *(f"{name}: {text}" for name, text in details)])
+        if not isinstance(error, CheckpointError | OSError):
+            self._report += "\n" + "".join(traceback.format_exception(error))
+        self.setAccessibleName(f"{title}. {message}")
+
+    def _restyle(self) -> None:
+        palette = self.glyph.palette()
+        palette.setColor(self.glyph.foregroundRole(), self._theme.color("severity.error"))
+        self.glyph.setPalette(palette)
+
+
+def error_words(path: str, error: BaseException) -> tuple[str, str, list[tuple[str, str]]]:
+    """Return a title, a sentence, and named details for an error of opening."""
+    name = safe_text(os.path.basename(os.path.normpath(path)) or path, 80)
+    where = error.path if isinstance(error, CheckpointError) and error.path else path
+    details = [("Where", safe_text(where, 300))]
+    if isinstance(error, CheckpointError):
+        if error.offset is not None:
+            details[0] = ("Where", f"{safe_text(where, 300)}, at byte {error.offset:,}")
+        details += [("Tensor", safe_text(error.key))] if error.key else []
+        details += [("What to do", safe_text(error.fix, 500))] if error.fix else []
+        details.append(("Code", error.code))
+        return f"{name} can not be opened", safe_text(error.message, 1000), details
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        details.append(("What to do", "Check that the file is there and that you may read it, then try again."))
+        return f"{name} can not be opened", f"The system says: {safe_text(reason)}.", details
+    details.append(("What to do", "This is a fault of this program. Copy the details and report them."))
+    return f"Something went wrong with {name}", f"{type(error).__name__}: {safe_text(str(error), 300)}", details
+
+
+class LoadingPanel(QWidget):
+    """Says what is being opened and how far it is.
+
+    Signals:
+        cancel(): Stop opening.
+    """
+
+    cancel = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title = label(size=1.35, bold=True)
+        self.step = label(muted=True)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(self.tr("Progress of opening"))
+        self.bar.setFixedSize(28 * self.fontMetrics().height(), GRID)
+        stop = button(self.tr("Cancel"))
+        stop.clicked.connect(self.cancel)
+        outer = QVBoxLayout(self)
+        outer.setSpacing(2 * GRID)
+        outer.addStretch(2)
+        for widget in (self.title, self.step, self.bar, stop):
+            outer.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addStretch(3)
+
+    def show_path(self, path: str) -> None:
+        """Start anew for a path."""
+        self.title.setText(self.tr("Opening {}").format(safe_text(os.path.basename(os.path.normpath(path)), 80)))
+        self.step.setText(self.tr("Reading headers"))
+        self.bar.setRange(0, 0)
+
+    def show_progress(self, _job: Job, text: str, done: int, total: int) -> None:
+        """Show how far it is, in bytes."""
+        self.step.setText(f"{safe_text(text, 80)}: {human_bytes(done)} of {human_bytes(total)}" if total else safe_text(text, 80))
+        self.bar.setRange(0, 1000 if total else 0)
+        self.bar.setValue(round(1000 * done / total) if total else 0)

@@ -1,0 +1,119 @@
+"""The legend of glyphs, and what the program is."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from ckpt_gui.gui.panels.parts import GRID, Card, label
+from ckpt_gui.gui.resources import ICON, resource
+from ckpt_gui.gui.theme import SEVERITY_STYLES, STATE_STYLES, Theme
+
+
+class LegendDialog(QDialog):
+    """Says what each glyph means."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setWindowTitle(self.tr("Legend"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
+        layout.setSpacing(2 * GRID)
+        layout.addWidget(self._states())
+        layout.addWidget(self._severities())
+        layout.addWidget(_close_button(self))
+
+    def _states(self) -> QWidget:
+        card = Card()
+        card.body.addWidget(label(self.tr("How a tensor compares"), bold=True, size=1.15))
+        grid = _grid()
+        for line, style in enumerate(STATE_STYLES.values()):
+            grid.addWidget(self._glyph(style.glyph, f"state.{style.name}"), line, 0)
+            word = label(style.word)
+            word.setFont(self._theme.state_font(style.name))
+            grid.addWidget(word, line, 1)
+            grid.addWidget(label(style.meaning, muted=True), line, 2)
+        card.body.addLayout(grid)
+        return card
+
+    def _severities(self) -> QWidget:
+        card = Card()
+        card.body.addWidget(label(self.tr("How serious a finding is"), bold=True, size=1.15))
+        meanings = {
+            "error": self.tr("It will not load, or not rightly."), "warning": self.tr("Something is not as it should be."),
+            "info": self.tr("Good to know."), "ok": self.tr("Checked, and as it should be."),
+        }  # fmt: skip
+        grid = _grid()
+        for line, (name, (glyph, word, _)) in enumerate(SEVERITY_STYLES.items()):
+            grid.addWidget(self._glyph(glyph, f"severity.{name}"), line, 0)
+            grid.addWidget(label(word), line, 1)
+            grid.addWidget(label(meanings[name], muted=True), line, 2)
+        card.body.addLayout(grid)
+        return card
+
+    def _glyph(self, text: str, role: str) -> QLabel:
+        made = label(text, bold=True, size=1.15)
+        made.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        palette = made.palette()
+        palette.setColor(made.foregroundRole(), self._theme.color(role))
+        made.setPalette(palette)
+        return made
+
+
+class AboutDialog(QDialog):
+    """Says what the program is and does."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("About ckpt_gui"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        mark = QLabel()
+        side = 4 * self.fontMetrics().height()
+        mark.setPixmap(QIcon(str(resource(ICON))).pixmap(QSize(side, side)))
+        words = QVBoxLayout()
+        words.setSpacing(GRID)
+        words.addWidget(label(f"ckpt_gui {program_version()}", size=1.5, bold=True))
+        for text in (
+            self.tr("Opens a language-model checkpoint, shows how it differs from what it should be, and writes it fixed."),
+            self.tr("Nothing in a file is ever executed. Nothing is ever written over a source."),
+            self.tr("Apache License 2.0."),
+        ):
+            line = label(text, wrap=True, muted=True)
+            line.setMinimumWidth(24 * self.fontMetrics().height())
+            words.addWidget(line)
+        top = QHBoxLayout()
+        top.setSpacing(3 * GRID)
+        top.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
+        top.addLayout(words)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(3 * GRID, 3 * GRID, 3 * GRID, 2 * GRID)
+        layout.setSpacing(2 * GRID)
+        layout.addLayout(top)
+        layout.addWidget(_close_button(self))
+
+
+def program_version() -> str:
+    """Return the version that is installed."""
+    try:
+        return version("ckpt_gui")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _grid() -> QGridLayout:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(2 * GRID)
+    grid.setVerticalSpacing(GRID // 2 + 2)
+    grid.setColumnStretch(2, 1)
+    return grid
+
+
+def _close_button(dialog: QDialog) -> QDialogButtonBox:
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    box.rejected.connect(dialog.close)
+    return box

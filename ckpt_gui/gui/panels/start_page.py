@@ -1,0 +1,178 @@
+"""What the window shows while nothing is open: where to drop a checkpoint, recent ones, and a sample to try."""
+
+from __future__ import annotations
+
+import os
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.panels.parts import GRID, Card, ElidedLabel, button, clear, label, tip_text
+from ckpt_gui.gui.resources import ICON, resource
+from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.theme import Theme
+
+WIDTH_EM = 44
+
+
+class StartPage(QScrollArea):
+    """Offers everything that opens a checkpoint.
+
+    Signals:
+        open_file(): The user wants to choose a file.
+        open_folder(): The user wants to choose a folder.
+        open_sample(): The user wants to try the sample.
+        open_path(path): The user chose a recent one.
+    """
+
+    open_file = Signal()
+    open_folder = Signal()
+    open_sample = Signal()
+    open_path = Signal(str)
+
+    def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings, self._theme = settings, theme
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self._build()
+        self.file_button.clicked.connect(self.open_file)
+        self.folder_button.clicked.connect(self.open_folder)
+        self.sample_button.clicked.connect(self.open_sample)
+        theme.changed.connect(self.drop_area.update)
+        self.refresh()
+
+    def _build(self) -> None:
+        page = QWidget()
+        page.setProperty("plain", "true")
+        outer = QHBoxLayout(page)
+        outer.setContentsMargins(3 * GRID, 3 * GRID, 3 * GRID, 3 * GRID)
+        column = QWidget()
+        column.setFixedWidth(WIDTH_EM * self.fontMetrics().height())
+        outer.addStretch()
+        outer.addWidget(column)
+        outer.addStretch()
+        layout = QVBoxLayout(column)
+        layout.setSpacing(2 * GRID)
+        layout.addStretch(2)
+        layout.addLayout(self._build_title())
+        layout.addSpacing(GRID)
+        layout.addWidget(self._build_drop_area())
+        self.recent_card = Card()
+        self.recent_card.body.setSpacing(0)
+        layout.addWidget(self.recent_card)
+        layout.addWidget(self._build_formats())
+        layout.addStretch(3)
+        self.setWidget(page)
+
+    def _build_title(self) -> QHBoxLayout:
+        side = round(3.2 * self.fontMetrics().height())
+        mark = QLabel()
+        mark.setPixmap(QIcon(str(resource(ICON))).pixmap(QSize(side, side)))
+        words = QVBoxLayout()
+        words.setSpacing(GRID // 2)
+        words.addWidget(label(self.tr("Inspect and fix a checkpoint"), size=1.9, bold=True))
+        text = self.tr("See what a language-model checkpoint is, how it differs from what it should be, and write it fixed.")
+        words.addWidget(label(text, muted=True, wrap=True))
+        line = QHBoxLayout()
+        line.setSpacing(2 * GRID)
+        line.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
+        line.addLayout(words, 1)
+        return line
+
+    def _build_drop_area(self) -> QWidget:
+        self.drop_area = _DropArea(self._theme)
+        layout = QVBoxLayout(self.drop_area)
+        layout.setContentsMargins(3 * GRID, 4 * GRID, 3 * GRID, 4 * GRID)
+        layout.setSpacing(2 * GRID)
+        layout.addWidget(label(self.tr("Drop a file or a folder here"), size=1.25, bold=True), 0, Qt.AlignmentFlag.AlignCenter)
+        self.file_button = button(self.tr("Open file…"), kind="primary", tip="Ctrl+O")
+        self.folder_button = button(self.tr("Open folder…"), tip="Ctrl+Shift+O")
+        self.sample_button = button(self.tr("Try the sample"), tip=self.tr("A tiny Llama, saved from torch.compile"))
+        buttons = QHBoxLayout()
+        buttons.setSpacing(GRID)
+        buttons.addStretch()
+        for each in (self.file_button, self.folder_button, self.sample_button):
+            buttons.addWidget(each)
+        buttons.addStretch()
+        layout.addLayout(buttons)
+        return self.drop_area
+
+    def _build_formats(self) -> QWidget:
+        box = QWidget()
+        layout = QVBoxLayout(box)
+        layout.setContentsMargins(GRID // 2, 0, GRID // 2, 0)
+        layout.setSpacing(GRID // 2)
+        for text in (
+            self.tr("Reads safetensors, PyTorch files (.pt .pth .bin .ckpt) and folders of shards with an index."),
+            self.tr("Writes Hugging Face, Meta and torchtune layouts."),
+            self.tr("Nothing in a file is ever executed, and a source is never written over."),
+        ):
+            layout.addWidget(label(text, muted=True, wrap=True))
+        return box
+
+    def refresh(self) -> None:
+        """List the recent checkpoints as they are now."""
+        clear(self.recent_card.body)
+        recents = self._settings.recents()
+        self.recent_card.setVisible(bool(recents))
+        if recents:
+            title = label(self.tr("Recent"), bold=True)
+            title.setContentsMargins(0, 0, 0, GRID // 2)
+            self.recent_card.body.addWidget(title)
+        for path in recents[:6]:
+            self.recent_card.body.addWidget(self._recent(path))
+
+    def _recent(self, path: str) -> QWidget:
+        there = os.path.exists(path)
+        row = QWidget()
+        line = QHBoxLayout(row)
+        line.setContentsMargins(0, 0, 0, 0)
+        name = safe_text(os.path.basename(path) or path, 60).replace("&", "&&")
+        opener: QPushButton = button(name, kind="quiet", tip=tip_text(path))
+        opener.setAccessibleName(self.tr("Open {}").format(safe_text(path)))
+        opener.setEnabled(there)
+        opener.clicked.connect(lambda: self.open_path.emit(path))
+        line.addWidget(opener)
+        where = ElidedLabel()
+        where.setProperty("tone", "muted")
+        where.set_text(os.path.dirname(path) if there else self.tr("no longer there"))
+        line.addWidget(where, 1)
+        if not there:
+            remove = button(self.tr("Remove"), kind="quiet")
+            remove.setAccessibleName(self.tr("Remove {} from the list").format(safe_text(path)))
+            remove.clicked.connect(lambda: self._remove(path))
+            line.addWidget(remove)
+        return row
+
+    def _remove(self, path: str) -> None:
+        self._settings.remove_recent(path)
+        self.refresh()
+
+
+class _DropArea(QFrame):
+    """A surface with a dashed edge."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._hot = False
+        self.setAccessibleName(self.tr("Drop area"))
+
+    def set_hot(self, hot: bool) -> None:
+        """Show that something is being dragged over the window."""
+        self._hot = hot
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the surface and its edge."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        theme = self._theme
+        pen = QPen(theme.color("accent" if self._hot else "strong_border"), 1.5, Qt.PenStyle.CustomDashLine)
+        pen.setDashPattern([5, 4])
+        painter.setPen(pen)
+        painter.setBrush(theme.tint("accent", 0.10 if self._hot else 0.03))
+        painter.drawRoundedRect(self.rect().adjusted(1, 1, -2, -2), 10, 10)

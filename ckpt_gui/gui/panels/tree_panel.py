@@ -1,0 +1,464 @@
+"""The key tree: what is in the file beside what is expected, with a filter, state chips and a walk over differences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView, QButtonGroup, QComboBox, QHBoxLayout, QHeaderView, QLineEdit, QMenu, QPushButton,
+    QStackedLayout, QToolButton, QTreeView, QVBoxLayout, QWidget,
+)  # fmt: skip
+
+from ckpt_gui.core.diff import STATES, Row
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Filter, Hits, Node, parse_filter, with_states
+from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.models.card import LAYOUTS
+from ckpt_gui.gui.models.tree_model import Column, TreeModel
+from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
+from ckpt_gui.gui.panels.state_paint import StateChip, StateDelegate
+from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.theme import Theme
+
+DEBOUNCE_MS = 200
+MANY = 50_000  # rows above which the filter runs in a job
+FIRST_ROWS = 44  # groups are unfolded on opening while not more rows than this would show
+ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
+MAX_EXPANDED = 5_000
+
+
+class TreePanel(QWidget):
+    """Shows the diff of the session's snapshot.
+
+    Signals:
+        selected(row): The current row, or None.
+        selection_changed(count, nbytes): Tensors selected, groups counted with all that is in them.
+    """
+
+    selected = Signal(object)
+    selection_changed = Signal(int, object)
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._theme = session, theme
+        self._keys: frozenset[str] | None = None
+        self.only = ""  # what the keys that are shown have in common
+        self._current: str | None = None  # key of the selected row, kept over snapshots
+        self._row: Row | None = None
+        self._job: Job | None = None
+        self._flat_wanted: bool | None = None  # what the user chose; None: list while a filter is on
+        self.model = TreeModel(theme, self)
+        self._debounce = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
+        self._build()
+        self._debounce.timeout.connect(self.apply_filter)
+        self.filter_box.textChanged.connect(self._on_text)
+        self.filter_box.returnPressed.connect(self.apply_filter)
+        self.filter_box.installEventFilter(self)
+        self.layout_combo.activated.connect(self._on_layout)
+        self._only.clicked.connect(lambda: self.show_keys(None))
+        self._clear.clicked.connect(self.clear_filter)
+        self._modes.idClicked.connect(lambda mode: self.set_flat(bool(mode)))
+        self.view.customContextMenuRequested.connect(self._on_menu)
+        self.view.selectionModel().currentChanged.connect(self._on_current)
+        self.view.selectionModel().selectionChanged.connect(self._on_selection)
+        session.changed.connect(self.show_snapshot)
+        session.closed.connect(self._on_closed)
+        session.opening.connect(self._on_opening)
+        theme.changed.connect(self._restyle)
+
+    # ------------------------------------------------------------------------------------------------------ building
+
+    def _build(self) -> None:
+        self.filter_box = QLineEdit()
+        self.filter_box.setPlaceholderText(self.tr("Filter keys"))
+        self.filter_box.setToolTip(
+            self.tr("Words must all be in the key. state:missing and dtype:bf16 choose; ! before a term leaves it out.")
+        )
+        self.filter_box.setAccessibleName(self.tr("Filter"))
+        self.filter_box.setClearButtonEnabled(True)
+        self.counter = label(muted=True)
+        self.layout_combo = QComboBox()
+        self.layout_combo.setAccessibleName(self.tr("Expected in"))
+        for name, title in LAYOUTS.items():
+            self.layout_combo.addItem(title, name)
+        wanted = label(self.tr("Expected in"), muted=True)
+        wanted.setBuddy(self.layout_combo)
+        top = QHBoxLayout()
+        top.setSpacing(GRID)
+        top.addWidget(self.filter_box, 1)
+        top.addWidget(self.counter)
+        top.addSpacing(GRID)
+        top.addWidget(wanted)
+        top.addWidget(self.layout_combo)
+        top.addLayout(self._build_modes())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(GRID, GRID, GRID, GRID // 2)
+        layout.setSpacing(GRID)
+        layout.addLayout(top)
+        layout.addWidget(self._build_chips())
+        self._only = button("", kind="quiet", tip=self.tr("Show all keys again"))
+        self._only.hide()
+        layout.addWidget(self._only, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addLayout(self._build_view(), 1)
+
+    def _build_modes(self) -> QHBoxLayout:
+        self._modes = QButtonGroup(self)
+        box = QHBoxLayout()
+        box.setSpacing(0)
+        for mode, (text, tip) in enumerate(
+            ((self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")), (self.tr("List"), self.tr("Whole keys (Ctrl+2)")))
+        ):
+            made = QToolButton()
+            made.setText(text)
+            made.setCheckable(True)
+            made.setToolTip(tip)
+            made.setAccessibleName(self.tr("Show as {}").format(text.lower()))
+            made.setProperty("kind", "segment")
+            self._modes.addButton(made, mode)
+            box.addWidget(made)
+        self._modes.button(0).setChecked(True)
+        return box
+
+    def _build_chips(self) -> QWidget:
+        strip = QWidget()
+        flow = FlowLayout(strip, spacing=GRID // 2 + 2)
+        self.chips: dict[str, StateChip] = {}
+        for state in STATES:
+            chip = StateChip(state, self._theme)
+            chip.clicked.connect(self._on_chip)
+            flow.addWidget(chip)
+            self.chips[state] = chip
+        return strip
+
+    def _build_view(self) -> QStackedLayout:
+        view = QTreeView()
+        view.setModel(self.model)
+        view.setAccessibleName(self.tr("Keys"))
+        view.setUniformRowHeights(True)
+        view.setAlternatingRowColors(False)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        view.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.setItemDelegateForColumn(Column.STATE, StateDelegate(self._theme, view))
+        view.setTreePosition(Column.KEY)
+        view.setExpandsOnDoubleClick(True)
+        view.setAnimated(False)
+        view.setIndentation(round(view.fontMetrics().height() * 1.1))
+        self.view = view
+        self._size_columns()
+        self._nothing = QWidget()
+        nothing = QVBoxLayout(self._nothing)
+        nothing.addStretch()
+        nothing.addWidget(label(self.tr("No tensor matches the filter."), muted=True), 0, Qt.AlignmentFlag.AlignCenter)
+        self._clear: QPushButton = button(self.tr("Clear the filter"))
+        nothing.addWidget(self._clear, 0, Qt.AlignmentFlag.AlignCenter)
+        nothing.addStretch()
+        self._stack = QStackedLayout()
+        self._stack.addWidget(view)
+        self._stack.addWidget(self._nothing)
+        return self._stack
+
+    def _size_columns(self) -> None:
+        header, em = self.view.header(), self.view.fontMetrics().height()
+        header.setStretchLastSection(False)
+        header.setMinimumSectionSize(2 * em)
+        header.setSectionsMovable(False)
+        for column, width in ((Column.STATE, 7), (Column.SHAPE, 7), (Column.DTYPE, 4), (Column.SIZE, 5)):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+            header.resizeSection(column, round(width * em))
+        for column in (Column.KEY, Column.EXPECTED):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+
+    # ------------------------------------------------------------------------------------------------------- showing
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show a snapshot's diff; what was selected and unfolded stays so."""
+        plan = snapshot.plan
+        self.layout_combo.setCurrentIndex(self.layout_combo.findData(snapshot.decisions.target.layout))
+        for place in range(self.layout_combo.count()):
+            name = self.layout_combo.itemData(place)
+            usable = name == "same" or (plan.family is not None and plan.family.layout(name) is not None)
+            self.layout_combo.model().item(place).setEnabled(usable)  # type: ignore[attr-defined]
+        self.apply_filter()
+
+    def apply_filter(self) -> None:
+        """Show what the filter lets pass; in a job if there is much to look through."""
+        self._debounce.stop()
+        snapshot = self._session.snapshot
+        if snapshot is None:
+            return
+        wanted, index, keys = parse_filter(self.filter_box.text()), snapshot.index, self._keys
+        self._session.jobs.cancel(self._job, silently=True)
+        self._job = None
+        if len(index.rows) <= MANY or not (wanted or keys):
+            self._show_hits(index, wanted, index.select(wanted, keys))
+            return
+        self._job = self._session.jobs.start(
+            self.tr("Filtering"), lambda _: index.select(wanted, keys),
+            lambda hits: self._show_hits(index, wanted, hits), lambda _: None, quiet=True,
+        )  # fmt: skip
+
+    def _show_hits(self, index: CheckpointIndex, wanted: Filter, hits: Hits) -> None:
+        self._job = None
+        filtered = bool(wanted) or self._keys is not None
+        # Without a filter the tree shows everything; a filtered tree would show groups whose rows are not hits.
+        flat = filtered or self._flat_wanted is True
+        kept = self._unfolded()
+        was_empty = not self.model.tree.rows
+        self.model.show_rows(index, hits.rows if flat else None)
+        if not flat:
+            self._unfold_first(index) if was_empty or not kept else self._unfold(kept)
+        self._modes.button(int(flat)).setChecked(True)
+        self._modes.button(0).setEnabled(not filtered)
+        self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
+        self._show_counts(hits.counts, wanted.states, len(hits.rows), len(index.rows), filtered)
+        self._restore_current(index)
+
+    def _show_counts(self, counts: Mapping[str, int], states: Collection[str], hits: int, total: int, filtered: bool) -> None:
+        for state, chip in self.chips.items():
+            chip.set_count(counts.get(state, 0))
+            chip.setChecked(state in states)
+            chip.setVisible(bool(chip.count) or state in ALWAYS or state in states)
+        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}") if filtered else f"{total:,}")
+
+    def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
+        """Show only some tensors, such as those of a finding; None shows all again."""
+        self._keys = frozenset(keys) if keys is not None else None
+        self._only.setText(self.tr("Only {}   ✕").format(safe_text(title, 80)))
+        self._only.setAccessibleName(self.tr("Stop showing only {}").format(safe_text(title, 80)))
+        self._only.setVisible(keys is not None)
+        self.only = title if keys is not None else ""
+        self.apply_filter()
+
+    def show_state(self, state: str) -> None:
+        """Show only the rows in one state."""
+        self.show_keys(None)
+        self.set_filter(f"state:{state}")
+
+    def set_filter(self, text: str) -> None:
+        """Set the filter text and apply it at once."""
+        self.filter_box.setText(text)
+        self.apply_filter()
+
+    def clear_filter(self) -> None:
+        """Show everything again."""
+        self.filter_box.clear()
+        self.show_keys(None)
+
+    def set_flat(self, flat: bool) -> None:
+        """Choose between the list of whole keys and the tree."""
+        self._flat_wanted = flat
+        if not flat:
+            self.clear_filter()
+        else:
+            self.apply_filter()
+
+    def select_first(self) -> None:
+        """Select the first row, if there is one."""
+        node = self.model.node(self.model.index(0, 0))
+        if node is not None and not node.is_row:
+            node = self.model.tree.next_row(node, STATES)
+        if node is not None:
+            self._go_to(node)
+
+    def select_key(self, key: str) -> bool:
+        """Select the row of a key; return False if there is none."""
+        number = self.model.tree.find(key)
+        if number is None:
+            hits = self.model.tree.select(Filter(), {key}).rows
+            number = hits[0] if hits else None
+        if number is None:
+            return False
+        self._go_to(self.model.tree.locate(number))
+        return True
+
+    def step(self, *, forward: bool) -> None:
+        """Go to the next or previous difference; it starts over at the end."""
+        tree = self.model.tree
+        if self.model.flat:
+            self._step_flat(forward)
+            return
+        current = self.model.node(self.view.currentIndex())
+        if (node := tree.next_row(current, DIFFERENT, forward=forward)) is not None:
+            self._go_to(node)
+
+    def _step_flat(self, forward: bool) -> None:
+        count = self.model.rowCount()
+        start = self.view.currentIndex().row() if self.view.currentIndex().isValid() else (-1 if forward else 0)
+        for away in range(1, count + 1):
+            index = self.model.index((start + (away if forward else -away)) % count, 0)
+            row = self.model.row(index)
+            if row is not None and row.state in DIFFERENT:
+                self._make_current(index)
+                return
+
+    def copy_keys(self) -> None:
+        """Copy the keys of the selected rows, one a line."""
+        keys = [row.path for row in self._selected_rows()]
+        if keys:
+            QGuiApplication.clipboard().setText("\n".join(keys))
+
+    def copy_rows(self) -> None:
+        """Copy the selected rows as a table for a spreadsheet."""
+        lines = ["\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self._selected_rows()]
+        if lines:
+            QGuiApplication.clipboard().setText("\n".join(lines))
+
+    # ------------------------------------------------------------------------------------------------------- details
+
+    def _selected_rows(self) -> list[Row]:
+        rows = (self.model.row(index) for index in self.view.selectionModel().selectedRows())
+        return [row for row in rows if row is not None]
+
+    def _go_to(self, node: Node) -> None:
+        index = self.model.index_of(node)
+        parent = index.parent()
+        while parent.isValid():
+            self.view.expand(parent)
+            parent = parent.parent()
+        if index.isValid():
+            self._make_current(index)
+
+    def _make_current(self, index: QModelIndex) -> None:
+        self.view.setCurrentIndex(index)
+        self.view.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+
+    def _restore_current(self, index: CheckpointIndex) -> None:
+        """Select the row that was selected before, if it is still there."""
+        number = index.find(self._current) if self._current is not None else None
+        if number is not None:
+            place = self.model.index_of(index.locate(number))
+            if place.isValid():
+                self._go_to(index.locate(number))
+                self._tell(index.rows[number])
+                return
+        self._tell(None)
+
+    def _unfolded(self) -> set[str]:
+        """Return the names of the groups that are unfolded."""
+        if self.model.flat:
+            return set()
+        found: set[str] = set()
+        pending = [self.model.index(r, 0) for r in range(self.model.rowCount())]
+        while pending:
+            index = pending.pop()
+            node = self.model.node(index)
+            if node is not None and not node.is_row and self.view.isExpanded(index):
+                found.add(self.model.tree.prefix(node))
+                pending.extend(self.model.index(r, 0, index) for r in range(self.model.rowCount(index)))
+        return found
+
+    def _unfold(self, prefixes: set[str]) -> None:
+        pending = [self.model.index(r, 0) for r in range(self.model.rowCount())]
+        while pending:
+            index = pending.pop()
+            node = self.model.node(index)
+            if node is not None and not node.is_row and self.model.tree.prefix(node) in prefixes:
+                self._expand(index)
+                pending.extend(self.model.index(r, 0, index) for r in range(self.model.rowCount(index)))
+
+    def _unfold_first(self, index: CheckpointIndex) -> None:
+        """Unfold groups level by level while the whole stays small; what is set aside stays folded."""
+        pending = [self.model.index(r, 0) for r in range(self.model.rowCount())]
+        room = FIRST_ROWS - len(pending)
+        while pending:
+            place = pending.pop(0)
+            node = self.model.node(place)
+            if node is None or node.is_row or index.counts(node).keys() <= {"aside"}:
+                continue
+            if (children := len(index.children(node))) <= room:
+                room -= children
+                self._expand(place)
+                pending.extend(self.model.index(r, 0, place) for r in range(children))
+
+    def _expand(self, index: QModelIndex) -> None:
+        if self.model.canFetchMore(index):
+            self.model.fetchMore(index)
+        self.view.expand(index)
+
+    def _tell(self, row: Row | None) -> None:
+        if row is not self._row:
+            self._row = row
+            self.selected.emit(row)
+
+    def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        row = self.model.row(current)
+        if row is not None:
+            self._current = row.path
+        self._tell(row)
+
+    def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
+        nodes = [self.model.node(index) for index in self.view.selectionModel().selectedRows()]
+        found = [node for node in nodes if node is not None]
+        self.selection_changed.emit(sum(n.size for n in found), sum(self.model.tree.nbytes(n) for n in found))
+
+    def _on_text(self, _text: str) -> None:
+        self._debounce.start()
+
+    def _on_chip(self) -> None:
+        states = [state for state, chip in self.chips.items() if chip.isChecked()]
+        self.set_filter(with_states(self.filter_box.text(), states))
+
+    def _on_layout(self, place: int) -> None:
+        self._session.change_target(layout=self.layout_combo.itemData(place))
+
+    def _on_opening(self, _path: str) -> None:
+        self._on_closed()
+
+    def _on_closed(self) -> None:
+        self._session.jobs.cancel(self._job, silently=True)
+        self._job = None
+        self._current = None
+        self._keys, self.only = None, ""
+        self._only.hide()
+        self.filter_box.clear()
+        self._debounce.stop()
+        self.model.show_rows(CheckpointIndex(()))
+        self._tell(None)
+
+    def _restyle(self) -> None:
+        self.model.restyle()
+        self.view.viewport().update()
+
+    def _on_menu(self, point: QPoint) -> None:
+        index = self.view.indexAt(point)
+        node = self.model.node(index)
+        if node is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if node.is_row:
+            row = self.model.tree.row(node)
+            menu.addAction(self.tr("Copy key"), self.copy_keys)
+            copy = menu.addAction(self.tr("Copy expected key"), lambda: QGuiApplication.clipboard().setText(row.expected))
+            copy.setEnabled(bool(row.expected))
+            menu.addAction(self.tr("Copy rows as a table"), self.copy_rows)
+            menu.addSeparator()
+            menu.addAction(self.tr("Show only this state"), lambda: self.show_state(row.state))
+        else:
+            prefix = self.model.tree.prefix(node).replace("\0", ".")
+            menu.addAction(self.tr("Copy prefix"), lambda: QGuiApplication.clipboard().setText(prefix))
+            below = menu.addAction(self.tr("Unfold all below"), lambda: self.view.expandRecursively(index))
+            below.setEnabled(node.size <= MAX_EXPANDED)
+            menu.addAction(self.tr("Fold"), lambda: self.view.collapse(index))
+        menu.popup(self.view.viewport().mapToGlobal(point))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Escape in the filter box clears it; once it is clear, Escape or Down goes to the tree."""
+        if watched is self.filter_box and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() == Qt.Key.Key_Escape and self.filter_box.text():
+                self.clear_filter()
+                return True
+            if event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Down):
+                self.view.setFocus()
+                return True
+        return super().eventFilter(watched, event)
+
+    @property
+    def chips_shown(self) -> list[str]:
+        """The states that have a chip now."""
+        return [state for state, chip in self.chips.items() if not chip.isHidden()]
+
