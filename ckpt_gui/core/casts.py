@@ -1,9 +1,9 @@
 """Exact casts between element types, block by block, without torch.
 
 Sixteen-bit types have 65,536 bit patterns, so a cast from one is a look-up in a table made once. fp32 → bf16 rounds to
-nearest even on the integer bits, as torch does; the remaining casts are numpy's own, which round the same way; fp64 goes
-to sixteen bits by way of fp32, as in torch. NaN
-stays NaN; a finite value that becomes infinite is counted, so that the user can be told (`cast-overflow`).
+nearest even on the integer bits, as torch does; the remaining casts are numpy's own, which round the same way. fp64
+becomes a sixteen-bit type by way of fp32, as in torch. NaN stays NaN; a finite value that becomes infinite is counted,
+so that the user can be told (`cast-overflow`).
 """
 
 from __future__ import annotations

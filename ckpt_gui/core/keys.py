@@ -1,8 +1,8 @@
 """Keys: their segments, their templates, their natural order, and how foreign text is shown.
 
-A key is split at dots. Whole segments that are numbers, as Python writes them, are indices: `layers.3.wq.weight` has the
-template `layers.{}.wq.weight` and the indices `(3,)`; a key is its template and its indices. Family tables name their indices (`layers.{layer}.wq.weight`); the
-names are kept beside the template, so that two indices can never be mixed up.
+A key is split at dots. Whole segments that are numbers, as Python writes them, are indices: `layers.3.wq.weight` has
+the template `layers.{}.wq.weight` and the indices `(3,)`; the two together are the key. Family tables name their
+indices (`layers.{layer}.wq.weight`); the names are kept beside the template, so that two indices can never be mixed up.
 """
 
 from __future__ import annotations

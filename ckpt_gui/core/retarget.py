@@ -114,8 +114,8 @@ def retarget(plan: Plan, target: Target) -> Export:
     buffers, gone = _buffers(plan, target)
     export = dataclasses.replace(
         export,
-        entries=_ticked((*entries, *loose, *buffers), plan),
-        dropped=(*gone, *dropped, *_ticked_off((*entries, *loose, *buffers), plan)),
+        entries=(*entries, *loose, *buffers),
+        dropped=(*gone, *dropped),
     )
     config, noted = _config(plan, target)
     export = _with_files(export, config)
@@ -201,15 +201,6 @@ def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropp
     return entries, tuple(d for d in plan.dropped if d not in kept)
 
 
-def _ticked(entries: tuple[Entry, ...], plan: Plan) -> tuple[Entry, ...]:
-    return tuple(e for e in entries if e.ref.full_key not in plan.policy.dropped)
-
-
-def _ticked_off(entries: tuple[Entry, ...], plan: Plan) -> tuple[Dropped, ...]:
-    off = [e for e in entries if e.ref.full_key in plan.policy.dropped]
-    return tuple(Dropped(e.ref, "was left out by the user", "user", e.key) for e in off)
-
-
 def _config(plan: Plan, target: Target) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
     """Return the config to write from: the base folder's for a source that has none."""
     if plan.config is not None:
@@ -283,16 +274,7 @@ _MENDED = frozenset(
 
 def _settled(plan: Plan, export: Export) -> tuple[Finding, ...]:
     """Return the plan's findings that still hold for the export."""
-    kept = [f for f in plan.findings if f.code not in _MENDED]
-    if plan.policy.tie == "copy":
-        heads = {stored_name(plan.layout, spec.key) for spec in plan.missing} if plan.layout else set()
-        hub = plan.family.role("head") if plan.family else None
-        head_only = [spec.key for spec in plan.missing] == [hub]
-        kept = [f for f in kept if not (f.code == "missing-tensor" and head_only and set(f.keys) == heads)]
-    if plan.policy.dropped:
-        ticked = {r.key for r in plan.source.refs if r.full_key in plan.policy.dropped}
-        kept = [f for f in kept if not (f.code in ("key-collision", "unexpected-tensor") and ticked & set(f.keys))]
-    return tuple(kept)
+    return tuple(f for f in plan.findings if f.code not in _MENDED)
 
 
 def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:

@@ -13,6 +13,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout, Slot
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
+from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.tensors import TensorSpec
 
@@ -88,8 +89,12 @@ def _missing(plan: Plan) -> list[Finding]:
     if not plan.missing:
         return []
     assert plan.layout is not None
-    names = tuple(stored_name(plan.layout, spec.key) for spec in plan.missing)
-    layers = Counter(n[0] for spec in plan.missing if (n := indices(spec.key)))
+    doubled = _doubled(plan)
+    lost = [s for s in plan.missing if stored_name(plan.layout, s.key) not in doubled]
+    if not lost:
+        return []
+    names = tuple(stored_name(plan.layout, spec.key) for spec in lost)
+    layers = Counter(n[0] for spec in lost if (n := indices(spec.key)))
     per_layer = sum(1 for r in plan.layout.rules if "{layer}" in r.stored and not r.stored.endswith(".bias"))
     whole = sorted(n for n, count in layers.items() if count >= per_layer)
     total = len(plan.entries) + len(names)
@@ -99,8 +104,16 @@ def _missing(plan: Plan) -> list[Finding]:
     return [Finding("missing-tensor", "error", text + ".", names, _missing_advice(plan), blocking=True)]
 
 
+def _doubled(plan: Plan) -> set[str]:
+    """Return the names of tensors that are there twice: a collision says so, they are not lost."""
+    keys = [k for f in plan.findings if f.code == "key-collision" for k in f.keys]
+    return {name for key in keys for name in unwrap_keys([key]).names.values()}
+
+
 def _missing_advice(plan: Plan) -> str:
     assert plan.family is not None
+    if any(d.kind == "user" for d in plan.dropped):
+        return "Some tensors were left out by your choice: take in again those that the model needs."
     if len(plan.missing) == 1 and plan.missing[0].key == plan.family.role("head"):
         return "If the model is known to be tied, --tie copy writes the embedding as its head; else the head is lost."
     return "Look for a shard that was lost or an interrupted save; nothing can be written without these tensors."

@@ -108,13 +108,18 @@ def _rivals(other: Candidate, chosen: Candidate) -> bool:
 
 
 def _take(plan: Plan, chosen: Candidate) -> Plan:
-    taken = {id(ref) for ref, _ in chosen.refs}
-    entries = tuple(Entry(TensorSpec(key, ref.dtype, ref.shape), (ref,)) for ref, key in chosen.refs)
-    dropped = tuple(_leave_out(r, chosen.section) for r in plan.source.refs if id(r) not in taken)
+    names = {id(ref): key for ref, key in chosen.refs}
+    ticked = plan.policy.dropped
+    taken = [r for r in plan.source.refs if id(r) in names and r.full_key not in ticked]
+    entries = tuple(Entry(TensorSpec(names[id(r)], r.dtype, r.shape), (r,)) for r in taken)
+    rest = [r for r in plan.source.refs if id(r) not in names or r.full_key in ticked]
+    dropped = tuple(_leave_out(r, chosen.section, r.full_key in ticked) for r in rest)
     return plan.replace(entries=entries, dropped=dropped, section=chosen.section)
 
 
-def _leave_out(ref: TensorRef, section: Section) -> Dropped:
+def _leave_out(ref: TensorRef, section: Section, ticked: bool) -> Dropped:
+    if ticked:
+        return Dropped(ref, "was left out by the user", "user", ref.key)
     if is_optimizer(ref):
         return Dropped(ref, "is optimizer state, not a weight", "not-weights", ref.key)
     where = shown(section) or "the top level"

@@ -27,6 +27,7 @@ ANYWHERE: dict[str, str] = {
     "_forward_module": "a Lightning strategy",
 }
 LEADING: dict[str, str] = {"module": "DDP, DataParallel or an averaged model", "model": "the attribute of a trainer"}
+MAX_LEAD = 8  # leading words that are tried together: `model.module.` is seen only when both are gone
 Segments = tuple[tuple[int, str], ...]  # (position in the stored key, segment), those that are kept
 
 
@@ -59,11 +60,13 @@ def unwrap_keys(keys: Sequence[str]) -> Unwrapped:
     wrappers: dict[str, None] = {}
     while True:
         kept = {shape: _strip_anywhere(segments, wrappers) for shape, segments in kept.items()}
-        lead = next((word for word in LEADING if _leads(kept, counts, word)), None)
-        if lead is None:
+        lead = _lead(kept, counts)
+        if not lead:
             break
-        wrappers[lead] = None
-        kept = {shape: segments[1:] if _starts(segments, lead) else segments for shape, segments in kept.items()}
+        wrappers.update(dict.fromkeys(lead))
+        kept = {
+            shape: segments[len(lead) :] if _starts(segments, lead) else segments for shape, segments in kept.items()
+        }
     names = {key: _apply(key, kept[shape]) for key, shape in zip(keys, shapes, strict=True)}
     return Unwrapped(names, tuple(wrappers), _collisions(names))
 
@@ -82,28 +85,45 @@ def _strip_anywhere(segments: Segments, wrappers: dict[str, None]) -> Segments:
     return tuple(s for s in segments if s[1] not in ANYWHERE)
 
 
-def _starts(segments: Segments, word: str) -> bool:
-    return len(segments) > 1 and segments[0][1] == word
+def _starts(segments: Segments, words: tuple[str, ...]) -> bool:
+    return len(segments) > len(words) and all(s[1] == word for s, word in zip(segments, words, strict=False))
 
 
-def _leads(kept: dict[str, Segments], counts: Counter[str], word: str) -> bool:
-    """Return True if `word` is a wrapper at the front of every key that is a weight."""
-    before: Counter[str] = Counter()
-    after: Counter[str] = Counter()
-    outside: Counter[str] = Counter()
+def _lead(kept: dict[str, Segments], counts: Counter[str]) -> tuple[str, ...]:
+    """Return the words that are wrappers at the front of every key that is a weight; empty if there are none."""
+    before = _named(kept, counts)
+    fitting, best = fits(before), ()
+    most = fitting
+    for words in _leads(kept):
+        inside = {shape: segments for shape, segments in kept.items() if _starts(segments, words)}
+        outside = _named({shape: s for shape, s in kept.items() if shape not in inside}, counts)
+        gained = fits(_named({shape: segments[len(words) :] for shape, segments in inside.items()}, counts))
+        if gained > most and fits(outside) == 0:
+            most, best = gained, words
+        if words == ("module",) and fitting == 0 and not best and all(map(common_ignored, outside)):
+            best = words  # an unknown layout: every key has it
+    return best
+
+
+def _leads(kept: dict[str, Segments]) -> list[tuple[str, ...]]:
+    """Return the rows of leading words that some key has, the shortest first."""
+    found: set[tuple[str, ...]] = set()
+    for segments in kept.values():
+        words: tuple[str, ...] = ()
+        for _, name in segments[: min(len(segments) - 1, MAX_LEAD)]:
+            if name not in LEADING or len(found) >= 8 * MAX_LEAD:
+                break
+            words = (*words, name)
+            found.add(words)
+    return sorted(found, key=lambda words: (len(words), words))
+
+
+def _named(kept: dict[str, Segments], counts: Counter[str]) -> Counter[str]:
+    """Return how many keys have each name."""
+    names: Counter[str] = Counter()
     for shape, segments in kept.items():
-        name = ".".join(s for _, s in segments)
-        before[name] += counts[shape]
-        if _starts(segments, word):
-            after[name[len(word) + 1 :]] += counts[shape]
-        elif not common_ignored(name):
-            outside[name] += counts[shape]
-    if not after:
-        return False
-    fitting = fits(before)
-    if fits(after) > fitting:
-        return fits(outside) == 0
-    return word == "module" and fitting == 0 and not outside
+        names[".".join(s for _, s in segments)] += counts[shape]
+    return names
 
 
 def _collisions(names: dict[str, str]) -> tuple[tuple[str, ...], ...]:
@@ -121,7 +141,7 @@ def unwrap(plan: Plan) -> Plan:
     stuck = {key for group in result.collisions for key in group}
     changed = [e.key for e in plan.entries if result.names[e.key] != e.key and e.key not in stuck]
     entries = tuple(e if e.key in stuck else e.renamed(result.names[e.key]) for e in plan.entries)
-    plan = plan.replace(entries=entries, wrappers=result.wrappers)
+    plan = plan.replace(entries=entries, wrappers=result.wrappers if changed else ())
     plan = plan.found(*map(_collision, result.collisions))
     return _note_wrappers(plan, changed) if changed else plan
 
