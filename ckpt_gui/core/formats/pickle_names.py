@@ -6,20 +6,12 @@ imported; it becomes a `ForeignObject`, marked unsafe where a permissive loader 
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Sized
 from typing import Any, TypeVar
 
 from ckpt_gui.core.dtypes import BY_STORAGE, BY_TORCH
-from ckpt_gui.core.formats.torch_values import (
-    StateDict,
-    TensorStub,
-    TorchDevice,
-    TorchDType,
-    TorchSize,
-    safe_key,
-)
+from ckpt_gui.core.formats.pickle_inert import is_plain, is_standard, is_unsafe
+from ckpt_gui.core.formats.torch_values import StateDict, TensorStub, TorchDevice, TorchDType, TorchSize, safe_key
 
 Builder = Callable[[tuple[Any, ...]], Any]
 Items = TypeVar("Items", bound=Sized)
@@ -29,93 +21,16 @@ UNTYPED = ("torch.UntypedStorage", "torch.storage.UntypedStorage", "torch.storag
 MAX_CALL_ITEMS = 1 << 20
 # Constants of torch that are neither types nor functions: layouts, memory formats, reduced-precision placeholders.
 _CONSTANTS = frozenset(
-    [
-        "strided",
-        "sparse_coo",
-        "sparse_csr",
-        "sparse_csc",
-        "sparse_bsr",
-        "sparse_bsc",
-        "jagged",
-        "contiguous_format",
-        "channels_last",
-        "channels_last_3d",
-        "preserve_format",
-        "quint8",
-        "qint8",
-        "qint32",
-        "quint4x2",
-        "quint2x4",
-        "complex32",
-        "bits8",
-        "bits16",
-        "per_tensor_affine",
-        "per_channel_affine",
-        "per_tensor_symmetric",
-        "per_channel_symmetric",
-    ]
-)
-# Classes and functions that hold data and do nothing when called.
-_INERT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("argparse", ("Namespace",)),
-    ("types", ("SimpleNamespace",)),
-    ("pathlib", ("Path", "PosixPath", "PurePath", "PurePosixPath", "WindowsPath", "PureWindowsPath")),
-    ("pathlib._local", ("Path", "PosixPath", "PurePath", "PurePosixPath", "WindowsPath", "PureWindowsPath")),
-    ("datetime", ("datetime", "date", "time", "timedelta", "timezone")),
-    ("decimal", ("Decimal",)),
-    ("fractions", ("Fraction",)),
-    ("uuid", ("UUID", "SafeUUID")),
-    ("functools", ("partial",)),
-    ("copyreg", ("_reconstructor", "__newobj__")),
     (
-        "builtins",
-        (
-            "object",
-            "int",
-            "float",
-            "str",
-            "bool",
-            "bytes",
-            "range",
-            "slice",
-            "NoneType",
-            "Exception",
-            "ValueError",
-            "RuntimeError",
-            "KeyError",
-        ),
-    ),
-    ("typing", ("Any", "Union", "Optional")),
-    ("enum", ("Enum", "IntEnum")),
-    ("ipaddress", ("IPv4Address", "IPv6Address")),
-    ("array", ("_array_reconstructor",)),
-    ("random", ("Random",)),
-    ("numpy", ("ndarray", "dtype")),
-    ("numpy.core.multiarray", ("scalar", "_reconstruct")),
-    ("numpy._core.multiarray", ("scalar", "_reconstruct")),
-    ("numpy.core.numeric", ("_frombuffer",)),
-    ("numpy._core.numeric", ("_frombuffer",)),
-    ("numpy.random._pickle", ("__randomstate_ctor", "__generator_ctor", "__bit_generator_ctor")),
-    ("torch.nested._internal.nested_tensor", ("_rebuild_njt",)),
-    (
-        "torch.jit._pickle",
-        (
-            "build_intlist",
-            "build_doublelist",
-            "build_boollist",
-            "build_tensorlist",
-            "build_tensor_from_id",
-            "restore_type_tag",
-        ),
-    ),
-    ("jax._src.array", ("_reconstruct_array",)),
+        *("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "complex32"),
+        *("contiguous_format", "channels_last", "channels_last_3d", "preserve_format", "bits8", "bits16"),
+        *("quint8", "qint8", "qint32", "quint4x2", "quint2x4", "per_tensor_affine", "per_channel_affine"),
+        *("per_tensor_symmetric", "per_channel_symmetric"),
+    )
 )
-INERT = frozenset(f"{module}.{name}" for module, names in _INERT for name in names)
 _PLAIN_TENSORS = frozenset(
     {"torch.Tensor", "torch._tensor.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer"}
 )
-_STDLIB = frozenset(sys.stdlib_module_names) | {"__builtin__", "commands", "urllib2"}
-_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z", re.ASCII)
 
 
 class Global:
@@ -138,7 +53,7 @@ class Global:
         self.name = name
         self.build = build
         self.unsafe = unsafe
-        self.only_if_called = name.partition(".")[0] not in _STDLIB and _PLAIN_NAME.match(name) is not None
+        self.only_if_called = not is_standard(name) and is_plain(name)
         self.copies = build is not None and not name.startswith("torch._")
         last = name.rpartition(".")[2]
         typed = BY_STORAGE.get(last) if name in (f"torch.{last}", f"torch.cuda.{last}") else None
@@ -155,26 +70,6 @@ def find(module: str, qualname: str) -> Any:
     if build is not None:
         return Global(name, build)
     return Global(name, unsafe=is_unsafe(PYTHON2.get(module, module), qualname))
-
-
-def is_unsafe(module: str, qualname: str) -> bool:
-    """True if loading the name in a permissive loader could run code that is not known to be harmless.
-
-    >>> is_unsafe("os", "system"), is_unsafe("argparse", "Namespace"), is_unsafe("mytrainer.config", "Config")
-    (True, False, False)
-    """
-    name = f"{module}.{qualname}"
-    if name in INERT or name in BUILDERS or name in UNTYPED:
-        return False
-    root = module.partition(".")[0]
-    last = qualname.rpartition(".")[2]
-    if root in _STDLIB and module != "__main__":
-        return not (root == "collections" and last[:1].isupper())
-    if not _PLAIN_NAME.match(module) or not _PLAIN_NAME.match(qualname) or "." in qualname or "__" in qualname:
-        return True
-    if module == "torch._utils" and qualname.startswith("_rebuild_"):
-        return False
-    return not last.lstrip("_")[:1].isupper() and Global(name).is_storage is False
 
 
 def _tensor(args: tuple[Any, ...]) -> TensorStub:

@@ -1,7 +1,7 @@
 """The less frequent opcodes of pickle: one small function each, looked up by `pickle_vm`.
 
-Meaning and numbers: `pickletools` and `Lib/pickle.py` of CPython 3.13. Each takes the machine and the byte after the
-opcode, and returns the byte at which the next opcode begins.
+Meaning and numbers: `pickletools` and `Lib/pickle.py` of CPython 3.13. A handler takes the machine and the byte after
+the opcode, and returns the byte at which the next opcode begins.
 """
 
 from __future__ import annotations
@@ -10,55 +10,17 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ckpt_gui.core.formats import pickle_scalars
+from ckpt_gui.core.formats.pickle_scalars import line_at, take
 from ckpt_gui.core.formats.torch_values import safe_key
 
 if TYPE_CHECKING:
     from ckpt_gui.core.formats.pickle_vm import PickleMachine
 
-MAX_LONG = 4096
-MAX_LINE = 1 << 16
+    Handler = Callable[[PickleMachine, int], int]
 
 
-def _take(vm: PickleMachine, pos: int, count: int) -> bytes:
-    if count < 0 or pos + count > len(vm.data):
-        raise ValueError("it claims a text or a number that is longer than the rest of it")
-    return vm.data[pos : pos + count]
-
-
-def _line(vm: PickleMachine, pos: int) -> tuple[str, int]:
-    end = vm.data.find(b"\n", pos, pos + MAX_LINE)
-    if end < 0:
-        raise ValueError("a line has no end")
-    return vm.data[pos:end].decode("utf-8"), end + 1
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _sized(width: int, make: Callable[[bytes], Any]) -> Callable[[PickleMachine, int], int]:
-    """An opcode with a length of `width` bytes and that many bytes."""
-
-    def handler(vm: PickleMachine, pos: int) -> int:
-        count = int.from_bytes(_take(vm, pos, width), "little")
-        vm.stack.append(make(_take(vm, pos + width, count)))
-        return pos + width + count
-
-    return handler
-
-
-def _constant(make: Callable[[], Any]) -> Callable[[PickleMachine, int], int]:
-    def handler(vm: PickleMachine, pos: int) -> int:
-        vm.stack.append(make())
-        return pos
-
-    return handler
-
-
-def _tuple(count: int) -> Callable[[PickleMachine, int], int]:
+def _tuple(count: int) -> Handler:
     def handler(vm: PickleMachine, pos: int) -> int:
         if len(vm.stack) < count:
             raise IndexError
@@ -69,44 +31,10 @@ def _tuple(count: int) -> Callable[[PickleMachine, int], int]:
     return handler
 
 
-def _parsed(make: Callable[[str], Any]) -> Callable[[PickleMachine, int], int]:
-    """An opcode of protocol 0 with a line of text."""
-
-    def handler(vm: PickleMachine, pos: int) -> int:
-        line, pos = _line(vm, pos)
-        vm.stack.append(make(line))
-        return pos
-
-    return handler
-
-
 def _pop_mark(vm: PickleMachine) -> list[Any]:
     items = vm.stack
     vm.stack = vm.marks.pop()
     return items
-
-
-def _long(data: bytes) -> int:
-    if len(data) > MAX_LONG:
-        raise ValueError("a number is too long")
-    return int.from_bytes(data, "little", signed=True)
-
-
-def _int_line(line: str) -> int | bool:
-    if line in ("00", "01"):
-        return line == "01"
-    return int(line.removesuffix("L"))
-
-
-def _string_line(line: str) -> str:
-    if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
-        raise ValueError("a text has no quotes")
-    return _text(line[1:-1].encode().decode("unicode_escape").encode("latin-1", "replace"))
-
-
-def _float(vm: PickleMachine, pos: int) -> int:
-    vm.stack.append(struct.unpack_from(">d", vm.data, pos)[0])
-    return pos + 8
 
 
 def _pop(vm: PickleMachine, pos: int) -> int:
@@ -128,7 +56,7 @@ def _dup(vm: PickleMachine, pos: int) -> int:
 
 
 def _get(vm: PickleMachine, pos: int) -> int:
-    line, pos = _line(vm, pos)
+    line, pos = line_at(vm, pos)
     vm.stack.append(vm.get(int(line)))
     return pos
 
@@ -139,7 +67,7 @@ def _long_binget(vm: PickleMachine, pos: int) -> int:
 
 
 def _put(vm: PickleMachine, pos: int) -> int:
-    line, pos = _line(vm, pos)
+    line, pos = line_at(vm, pos)
     vm.put(int(line), vm.stack[-1])
     return pos
 
@@ -150,8 +78,8 @@ def _memoize(vm: PickleMachine, pos: int) -> int:
 
 
 def _global(vm: PickleMachine, pos: int) -> int:
-    module, pos = _line(vm, pos)
-    name, pos = _line(vm, pos)
+    module, pos = line_at(vm, pos)
+    name, pos = line_at(vm, pos)
     vm.stack.append(vm.find(module, name))
     return pos
 
@@ -164,11 +92,11 @@ def _stack_global(vm: PickleMachine, pos: int) -> int:
     return pos
 
 
-def _extension(width: int) -> Callable[[PickleMachine, int], int]:
+def _extension(width: int) -> Handler:
     """EXT1, EXT2, EXT4: a name by a number that only the writer's process knew."""
 
     def handler(vm: PickleMachine, pos: int) -> int:
-        code = int.from_bytes(_take(vm, pos, width), "little")
+        code = int.from_bytes(take(vm, pos, width), "little")
         vm.stack.append(vm.find("copyreg", f"extension_{code}"))
         return pos + width
 
@@ -229,8 +157,8 @@ def _frozenset(vm: PickleMachine, pos: int) -> int:
 
 
 def _inst(vm: PickleMachine, pos: int) -> int:
-    module, pos = _line(vm, pos)
-    name, pos = _line(vm, pos)
+    module, pos = line_at(vm, pos)
+    name, pos = line_at(vm, pos)
     args = tuple(_pop_mark(vm))
     vm.stack.append(vm.call(vm.find(module, name), args))
     return pos
@@ -273,7 +201,7 @@ def _protocol(vm: PickleMachine, pos: int) -> int:
 
 
 def _frame(vm: PickleMachine, pos: int) -> int:
-    _take(vm, pos + 8, int.from_bytes(_take(vm, pos, 8), "little"))
+    take(vm, pos + 8, int.from_bytes(take(vm, pos, 8), "little"))
     return pos + 8
 
 
@@ -285,45 +213,28 @@ def _readonly_buffer(vm: PickleMachine, pos: int) -> int:
     return pos
 
 
-class _Table(dict[int, Callable[["PickleMachine", int], int]]):
+def _binput(vm: PickleMachine, pos: int) -> int:
+    vm.put(vm.data[pos], vm.stack[-1])
+    return pos + 1
+
+
+class _Table(dict[int, "Handler"]):
     """The handlers by opcode."""
 
-    def __missing__(self, op: int) -> Callable[[PickleMachine, int], int]:
+    def __missing__(self, op: int) -> Handler:
         """Refuse an unknown opcode."""
         raise ValueError(f"0x{op:02x} is not an opcode")
 
 
-HANDLERS: dict[int, Callable[[PickleMachine, int], int]] = _Table(
-    {
+HANDLERS: dict[int, Handler] = _Table(
+    pickle_scalars.HANDLERS
+    | {
         ord("0"): _pop,
         ord("1"): _discard_mark,
         ord("2"): _dup,
-        ord("F"): _parsed(float),
-        ord("I"): _parsed(_int_line),
-        ord("L"): _parsed(_int_line),
-        ord("S"): _parsed(_string_line),
-        ord("V"): _parsed(lambda line: line.encode("latin-1", "backslashreplace").decode("raw_unicode_escape")),
-        ord("G"): _float,
-        ord("N"): _constant(lambda: None),
-        0x88: _constant(lambda: True),
-        0x89: _constant(lambda: False),
-        ord("}"): _constant(dict),
-        ord("]"): _constant(list),
-        ord(")"): _constant(tuple),
-        0x8F: _constant(set),
         0x85: _tuple(1),
         0x86: _tuple(2),
         0x87: _tuple(3),
-        0x8A: _sized(1, _long),
-        0x8B: _sized(4, _long),
-        ord("T"): _sized(4, _text),
-        ord("U"): _sized(1, _text),
-        ord("B"): _sized(4, bytes),
-        ord("C"): _sized(1, bytes),
-        0x8C: _sized(1, _text),
-        0x8D: _sized(8, _text),
-        0x8E: _sized(8, bytes),
-        0x96: _sized(8, bytes),
         ord("g"): _get,
         ord("j"): _long_binget,
         ord("p"): _put,
@@ -351,5 +262,6 @@ HANDLERS: dict[int, Callable[[PickleMachine, int], int]] = _Table(
         0x95: _frame,
         0x97: _buffer,
         0x98: _readonly_buffer,
+        ord("q"): _binput,
     }
 )

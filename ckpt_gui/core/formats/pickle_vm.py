@@ -26,7 +26,6 @@ MAX_BYTES = 1 << 30
 COPY_BUDGET = 1 << 24
 _U4 = struct.Struct("<I").unpack_from
 _I4 = struct.Struct("<i").unpack_from
-_U2 = struct.Struct("<H").unpack_from
 _BAD = (IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError, struct.error)
 _NOTHING = object()
 _Handler = Callable[["PickleMachine", int], int]
@@ -169,16 +168,8 @@ class PickleMachine:
                 elif op == 0x4A:  # BININT
                     stack.append(_I4(data, pos)[0])
                     pos += 4
-                elif op == 0x4D:  # BININT2
-                    stack.append(_U2(data, pos)[0])
-                    pos += 2
-                elif op == 0x71:  # BINPUT
-                    self.put(data[pos], stack[-1])
-                    pos += 1
                 elif op == 0x29:  # EMPTY_TUPLE
                     stack.append(())
-                elif op == 0x89:  # NEWFALSE
-                    stack.append(False)
                 elif op == 0x2E:  # STOP
                     return stack[-1]
                 else:
