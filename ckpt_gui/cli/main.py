@@ -74,11 +74,8 @@ def _window(words: list[str]) -> int:
     args = _window_parser().read(words)
     try:
         from ckpt_gui.gui.app import run
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("PySide6", "shiboken6", "matplotlib"):
-            raise
-        say(f"the window needs {error.name.partition('.')[0]}, which is not installed; {PROGRAM} check works without.")
-        return USAGE
+    except ImportError as error:
+        return _no_window(error)
     status: int = run(
         args.paths,
         screenshot=args.screenshot,
@@ -88,6 +85,18 @@ def _window(words: list[str]) -> int:
         view=args.view,
     )
     return status
+
+
+def _no_window(error: ImportError) -> int:
+    """Say why the window can not open: a package or a system library of Qt is missing."""
+    name = (error.name or "").partition(".")[0]
+    if name not in ("PySide6", "shiboken6", "matplotlib"):
+        raise error
+    if isinstance(error, ModuleNotFoundError):
+        say(f"the window needs {name}, which is not installed; {PROGRAM} check and fix work without.")
+    else:
+        say(f"the window can not open, as {name} does not load here ({error}); {PROGRAM} check and fix work without.")
+    return USAGE
 
 
 def _window_parser() -> Parser:

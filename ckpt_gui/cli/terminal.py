@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -123,8 +124,16 @@ def _write_crash(error: BaseException) -> Path | None:
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """Return JSON in ASCII: names with control or bidi characters come out escaped."""
-    return json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False, default=str) + "\n"
+    """Return JSON in ASCII: names with control or bidi characters come out escaped; what is not finite becomes null."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=True, allow_nan=False, default=str) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def write_file(path: str, text: str, protected: Iterable[str] = ()) -> None:
@@ -188,14 +197,12 @@ def progress_bar() -> Iterator[Progress | None]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     console = Console(stderr=True, highlight=False)
     with RichProgress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        tasks: dict[str, Any] = {}
+        task = bar.add_task("", total=None)
         lock = threading.Lock()
 
         def report(label: str, done: int, total: int) -> None:
             with lock:
-                if label not in tasks:
-                    tasks[label] = bar.add_task(shown(label), total=total)
-                bar.update(tasks[label], completed=done, total=total)
+                bar.update(task, description=shown(label), completed=done, total=total)
 
         yield report
 

@@ -342,7 +342,8 @@ def _fix_command(plan: Plan, layout: str, more: str) -> str:
     out = f"{stem}-{'fixed' if layout == 'same' else layout}" if stem.strip(".") else "OUT"
     section = f" --section {shlex.quote('.'.join(plan.policy.section))}" if plan.policy.section else ""
     family = f" --family {plan.policy.family}" if plan.policy.family else ""
-    return f"ckpt-gui fix {shlex.quote(path)} -o {shlex.quote(out)} --to {layout}{section}{family}{more}"
+    named = f"./{path}" if path.startswith("-") else path
+    return f"ckpt-gui fix {shlex.quote(named)} -o {shlex.quote(out)} --to {layout}{section}{family}{more}"
 
 
 # ---------------------------------------------------------------------------------------------------------------- fix
@@ -355,15 +356,16 @@ def export_document(export: Export, verdict: str, style: Style = "", files: Iter
         export: What will be, or was, written.
         verdict: How it ended.
         style: How the verdict looks.
-        files: Files with weights, as the writer names them.
+        files: Files that the writer names, those with weights at least.
     """
+    names = dict.fromkeys((*files, *export.texts, *export.carried))
     sections = [
         Section("", (Text(_export_opening(export)),)),
         Section("Steps", step_texts(export.steps)),
         Section("Findings", worst_first(export.findings)),
         Section("Tensors", mapping(export)),
         Section("Left out", left_out(export)),
-        Section("Files", tuple(Text(f"`{name}`", bullet=True) for name in (*files, *export.texts, *export.carried))),
+        Section("Files", tuple(Text(f"`{name}`", bullet=True) for name in names)),
     ]
     return Document(export.plan.source.path, tuple(s for s in sections if s.items), verdict, style)
 

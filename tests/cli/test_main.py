@@ -51,17 +51,29 @@ def test_window_main(window: list[Any], monkeypatch: pytest.MonkeyPatch) -> None
     assert window[0][0] == ["x.pt"]
 
 
-def test_a_missing_qt_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ModuleNotFoundError("No module named 'PySide6'", name="PySide6"), "needs PySide6, which is not installed"),
+        (
+            ImportError("libEGL.so.1: cannot open", name="PySide6.QtGui"),
+            "does not load here (libEGL.so.1: cannot open)",
+        ),
+    ],
+)
+def test_a_missing_qt_is_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: ImportError, sentence: str
+) -> None:
     class Absent:
         def find_spec(self, name: str, *_: Any) -> None:
-            if name.startswith("PySide6") or name == "ckpt_gui.gui.app":
-                raise ModuleNotFoundError("No module named 'PySide6'", name="PySide6")
+            if name == "ckpt_gui.gui.app":
+                raise error
 
     monkeypatch.delitem(sys.modules, "ckpt_gui.gui.app", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
     status, out, err = run("x.pt")
     assert (status, out) == (2, "")
-    assert "needs PySide6" in err
+    assert sentence in err
 
 
 def test_help_and_version(run: Run) -> None:

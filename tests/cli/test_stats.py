@@ -47,3 +47,9 @@ def test_mistakes_are_sentences(run: Run, model: Path, words: tuple[str, ...], s
 
 def test_a_path_that_is_none(run: Run, tmp_path: Path) -> None:
     assert run("stats", tmp_path / "absent")[0] == 2
+
+
+def test_what_is_not_finite_is_null_in_json() -> None:
+    from ckpt_gui.cli.terminal import json_text
+
+    assert json.loads(json_text({"a": [float("nan"), float("inf"), 1.5]})) == {"a": [None, None, 1.5]}

@@ -156,7 +156,8 @@ def test_a_name_that_stays_is_written_once(plan: Plan) -> None:
 
 
 def test_export_document_tells_steps_names_and_what_goes(export: Export) -> None:
-    text = " ".join(plain_text(export_document(export, "Done.", "good", ["model.safetensors"])).split())
+    text = " ".join(plain_text(export_document(export, "Done.", "good", ["model.safetensors", "config.json"])).split())
+    assert text.count("· `config.json`") == 1
     for words in ("Reorder the rows of q and k (4 tensors, values change)", "`config.json`", "`model.safetensors`"):
         assert words in text
     assert "is optimizer state, not a weight" in text
