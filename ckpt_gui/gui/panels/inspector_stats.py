@@ -63,7 +63,7 @@ class StatisticsTab(QScrollArea):
                 ("neg_inf", "−Inf"),
             ],
         )
-        return moments, counts, FactList(tr("First values"), [("first", "")])
+        return moments, counts, FactList(tr("First values"), [("first", tr("In order"))])
 
     def _lay_out(self) -> None:
         body = QWidget()

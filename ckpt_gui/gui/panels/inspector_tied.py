@@ -22,7 +22,8 @@ from ckpt_gui.gui.widgets.compare_table import CompareTable
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.pair_plot import PairPlot
-from ckpt_gui.gui.widgets.units import GRID, em, figure_text, plain_label
+from ckpt_gui.gui.widgets.tiles import Tiles
+from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.wording import shape_text
 
 PairName = tuple[object, ...]
@@ -44,12 +45,10 @@ class TiedTab(QScrollArea):
         self.job = JobBar(session.jobs)
         self.message = plain_label(muted=True)
         self.names = FactList("", [("embedding", tr("Embedding")), ("head", tr("Output head"))], ("embedding", "head"))
-        self.facts = FactList(
-            tr("Difference"), [("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))]
-        )
+        self.facts = Tiles([("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))])
         self.table = CompareTable(theme, (tr("Embedding"), tr("Output head")))
         self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("output head")))
-        self.plot.setMinimumHeight(em(self, 23))
+        self.plot.setMinimumHeight(em(self, 22))
         self._lay_out()
         self.job.stopped.connect(self._on_stopped)
         self.show_snapshot(session.snapshot)
@@ -60,10 +59,9 @@ class TiedTab(QScrollArea):
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)
-        for widget in (self.banner, self.names, self.job, self.message, self.facts, self.table):
+        for widget in (self.banner, self.names, self.job, self.message, self.facts, self.plot, self.table):
             column.addWidget(widget)
-        column.addWidget(self.plot, 1)
-        column.addStretch(0)
+        column.addStretch(1)
         self.setWidget(body)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
@@ -144,7 +142,7 @@ class TiedTab(QScrollArea):
         pair = self._known[1] if self._known else None
         self._say(pair.reason or "" if pair else "")
         figures = pair is not None and pair.reason is None
-        self.facts.clear()
+        self.facts.setVisible(figures)
         self.table.setVisible(figures)
         self.plot.setVisible(figures)
         if pair is not None and figures:
@@ -152,14 +150,12 @@ class TiedTab(QScrollArea):
         self._judge(pair)
 
     def _show_figures(self, pair: PairStats) -> None:
-        fixed = self._theme.fixed_font()
         where = ""
         if pair.where is not None:
-            where = self.tr("  at row {r}, column {c}").format(r=f"{pair.where[0]:,}", c=f"{pair.where[1]:,}")
-        self.facts.set_value("max", figure_text(pair.max_diff) + where, font=fixed)
-        self.facts.set_value("mean", figure_text(pair.mean_diff), font=fixed)
-        cosine = pair.cosine
-        self.facts.set_value("cosine", "–" if cosine is None else f"{cosine:.9g}", font=fixed)
+            where = self.tr("row {r}, col {c}").format(r=f"{pair.where[0]:,}", c=f"{pair.where[1]:,}")
+        self.facts.set_value("max", _short(pair.max_diff), where)
+        self.facts.set_value("mean", _short(pair.mean_diff))
+        self.facts.set_value("cosine", _short(pair.cosine, 7))
         self.table.show_pair(pair.a, pair.b)
         self.plot.show_pair(pair)
 
@@ -216,10 +212,11 @@ class TiedTab(QScrollArea):
         snapshot, tr = self._snapshot, self.tr
         assert snapshot is not None
         tie, export = snapshot.plan.tie, snapshot.export
-        says = {True: tr("The model counts as tied ({})."), False: tr("The model counts as untied ({}).")}.get(
-            tie.flag,
-            tr("No config says whether the two are tied."),  # type: ignore[arg-type]
-        )
+        if tie.flag is None:
+            says = tr("No config says whether the two are tied.")
+        else:
+            text = tr("The model counts as tied ({}).") if tie.flag else tr("The model counts as untied ({}).")
+            says = text.format(safe_text(tie.flag_from))
         kept = any(ref is tie.head for entry in export.entries for ref in entry.inputs)
         if tie.state == "different" and tie.flag:
             does = tr("Loaders that believe it throw the trained head away. An export keeps both and says untied.")
@@ -229,4 +226,8 @@ class TiedTab(QScrollArea):
             does = tr("This export writes both.")
         else:
             does = tr("This export writes the embedding only, and says tied.")
-        return f"{says.format(safe_text(tie.flag_from))} {does}"
+        return f"{says} {does}"
+
+
+def _short(value: float | None, digits: int = 4) -> str:
+    return "–" if value is None else f"{value:.{digits}g}"

@@ -26,7 +26,7 @@ class CompareTable(QFrame):
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(2 * GRID)
-        self._grid.setVerticalSpacing(GRID - 2)
+        self._grid.setVerticalSpacing(GRID // 2)
         self._grid.setColumnStretch(0, 1)
         for column, name in enumerate(names, start=1):
             self._grid.addWidget(self._cell(name, bold=True), 0, column)

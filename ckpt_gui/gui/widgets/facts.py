@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
+from ckpt_gui.gui.widgets.copy_button import CopyButton
 from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label
 
 
@@ -53,11 +54,7 @@ class FactList(QWidget):
         self.set_value(name, "")
 
     def _copy_button(self, name: str, text: str) -> QToolButton:
-        button = QToolButton()
-        button.setText("⧉")
-        button.setProperty("kind", "quiet")
-        button.setFixedSize(em(self, 1.6), em(self, 1.35))
-        button.setStyleSheet("padding: 0;")
+        button = CopyButton()
         tip = self.tr("Copy: {name}").format(name=text.lower())
         button.setToolTip(tip)
         button.setAccessibleName(tip)
@@ -78,11 +75,18 @@ class FactList(QWidget):
         value.setAccessibleName(f"{label.text()}: {text}")
         if font is not None:
             value.setFont(font)
+            self._align(label, value)
         self._raw[name] = text if raw is None else raw
         for widget in (label, value, button):
             if widget is not None:
                 widget.setVisible(bool(text))
         self.setVisible(any(self._raw.values()))
+
+    def _align(self, label: QLabel, value: QLabel) -> None:
+        """Put label and value on one base line, whatever their fonts."""
+        lower = label.fontMetrics().ascent() - value.fontMetrics().ascent()
+        value.setContentsMargins(0, max(0, lower), 0, 0)
+        label.setContentsMargins(0, max(0, -lower), 0, 0)
 
     def value(self, name: str) -> str:
         """Return what a row shows, without break marks."""

@@ -56,7 +56,7 @@ class PairPlot(PlotCanvas):
         rows.set_title(self.tr("Difference by row, mean |Δ|"), loc="left")
         rows.set_xlabel(self.tr("row"))
         rows.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-        self._legend = hist.legend(loc="upper right", frameon=False, handlelength=1.6, borderaxespad=0.2)
+        self._legend = hist.legend(loc="upper right", frameon=False, handlelength=1.8, borderaxespad=0.2)
         for axes in (hist, rows):
             axes.spines[["top", "right"]].set_visible(False)
             axes.locator_params(axis="x", nbins=5)
@@ -90,12 +90,17 @@ class PairPlot(PlotCanvas):
     def colour(self) -> None:
         """Take the theme's colours."""
         first, second = (self._theme.color(role).name() for role in ("blue", "orange"))
-        self.artists["fill"].set_facecolor(self._theme.tint("blue", 0.30).name())
+        self.artists["fill"].set_facecolor(self._theme.tint("blue", 0.30, self.ground).name())
         self.artists["a"].set_edgecolor(first)
         self.artists["b"].set_edgecolor(second)
         self.artists["rows"].set_color(self._theme.color("violet").name())
         self.artists["none"].set_color(self._theme.color("muted").name())
         self.artists["none"].set_fontsize(self.points(0.9))
+        fill, line = self._legend.legend_handles
+        fill.set_facecolor(self.artists["fill"].get_facecolor())
+        fill.set_edgecolor(first)
+        fill.set_linewidth(1.1)
+        line.set_color(second)
         for text in self._legend.get_texts():
             text.set_color(self._theme.color("text").name())
             text.set_fontsize(self.points(0.86))

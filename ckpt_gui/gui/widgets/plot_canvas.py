@@ -6,10 +6,11 @@ data were replaced. So a subclass makes its axes once, in `build`, and gives the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ckpt_gui.gui.jobs import Job, JobManager
@@ -30,9 +31,11 @@ def load_matplotlib(_job: Job | None = None) -> None:
 class PlotCanvas(QWidget):
     """A figure with a compact toolbar (whole view, pan, zoom, save as PNG, SVG or PDF)."""
 
-    def __init__(self, jobs: JobManager, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, jobs: JobManager, theme: Theme, parent: QWidget | None = None, *, ground: str = "window"
+    ) -> None:
         super().__init__(parent)
-        self._jobs, self._theme = jobs, theme
+        self._jobs, self._theme, self.ground = jobs, theme, ground
         self._asked = False
         self.figure: Figure | None = None
         self._canvas: Any = None
@@ -81,7 +84,7 @@ class PlotCanvas(QWidget):
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")
-        self._canvas = FigureCanvasQTAgg(figure)
+        self._canvas = FigureCanvasQTAgg(figure)  # type: ignore[no-untyped-call]
         self._canvas.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._canvas.setAccessibleName(self.accessibleName() or self.tr("Plot"))
         self._toolbar = _make_toolbar(self._canvas, self)
@@ -100,16 +103,16 @@ class PlotCanvas(QWidget):
     def _on_theme(self) -> None:
         if self.figure is None:
             return
-        self.figure.set_facecolor(self._theme.color("surface").name())
+        self.figure.set_facecolor(self._theme.color(self.ground).name())
         for axes in self.figure.axes:
             self._colour_axes(axes)
         self.colour()
-        _tint_icons(self._toolbar)
+        _tint_icons(self._toolbar, self._theme.color("text"))
         self._canvas.draw_idle()
 
     def _colour_axes(self, axes: Axes) -> None:
         text, muted, border = (self._theme.color(role).name() for role in ("text", "muted", "border"))
-        axes.set_facecolor(self._theme.color("surface").name())
+        axes.set_facecolor(self._theme.color(self.ground).name())
         axes.tick_params(which="both", colors=border, labelcolor=muted, labelsize=self.points(0.86))
         for spine in axes.spines.values():
             spine.set_color(border)
@@ -127,14 +130,13 @@ class PlotCanvas(QWidget):
 
 def _make_toolbar(canvas: Any, parent: PlotCanvas) -> Any:
     """Return matplotlib's own toolbar, reduced to what is used, small, and named for screen readers."""
-    from matplotlib.backends.backend_qtagg import NavigationToolbar2QT
+    from matplotlib.backends.backend_qt import NavigationToolbar2QT
 
     class Toolbar(NavigationToolbar2QT):
-        toolitems: ClassVar = [
-            item for item in NavigationToolbar2QT.toolitems if item[0] in ("Home", "Pan", "Zoom", "Save")
-        ]
+        pass
 
-    toolbar = Toolbar(canvas, parent, coordinates=False)
+    Toolbar.toolitems = [item for item in NavigationToolbar2QT.toolitems if item[0] in ("Home", "Pan", "Zoom", "Save")]
+    toolbar: Any = Toolbar(canvas, parent, coordinates=False)  # type: ignore[no-untyped-call]
     size = em(parent, 1.05)
     toolbar.setIconSize(QSize(size, size))
     toolbar.setStyleSheet("QToolBar { border: none; padding: 0; spacing: 2px; background: transparent; }")
@@ -147,9 +149,17 @@ def _make_toolbar(canvas: Any, parent: PlotCanvas) -> Any:
     return toolbar
 
 
-def _tint_icons(toolbar: Any) -> None:
-    """Draw the toolbar's icons again: matplotlib tints them for dark palettes, but only when it makes them."""
+def _tint_icons(toolbar: Any, colour: QColor) -> None:
+    """Draw the toolbar's icons in a colour of the theme: matplotlib tints them once only, and by a palette we style."""
+    from matplotlib import get_data_path
+
     for text, _tip, image, name in toolbar.toolitems:
         action = toolbar._actions.get(name) if text else None
-        if action is not None:
-            action.setIcon(toolbar._icon(f"{image}.png"))
+        if action is None:
+            continue
+        picture = QPixmap(str(Path(get_data_path(), "images", f"{image}_large.png")))
+        painter = QPainter(picture)
+        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+        painter.fillRect(picture.rect(), colour)
+        painter.end()
+        action.setIcon(QIcon(picture))

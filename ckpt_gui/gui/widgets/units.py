@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
+from ckpt_gui.core.keys import safe_text
+
 GRID = 8  # pixels between neighbours; Qt scales them with the screen
 _BREAKS = str.maketrans({mark: f"{mark}\u200b" for mark in "._/\\-:,"})
 
@@ -39,6 +41,16 @@ def heading(text: str, parent: QWidget | None = None) -> QLabel:
     font.setBold(True)
     label.setFont(font)
     return label
+
+
+def quoted(text: str, limit: int = 600) -> str:
+    """Return a sentence of the core with its `names` in typographic quotes, fit to be shown.
+
+    >>> quoted("Take off `_orig_mod`")
+    'Take off “_orig_mod”'
+    """
+    parts = safe_text(text, limit).split("`")
+    return "".join(part + ("“”"[number % 2] if number < len(parts) - 1 else "") for number, part in enumerate(parts))
 
 
 def figure_text(value: float | None) -> str:

@@ -1,0 +1,79 @@
+"""The exact `ckpt-gui fix …` of what the window shows, to be run again elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import PurePath
+
+from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.retarget import GB, Target
+from ckpt_gui.gui.session import Snapshot
+
+_USUAL_SHARD = Target().max_shard_bytes
+
+
+def fix_command(snapshot: Snapshot, folder: str | None = None) -> str:
+    """Return the command, quoted for the shell of this system.
+
+    Args:
+        snapshot: The decisions taken.
+        folder: Where the export goes; None for a name made from the source's.
+    """
+    policy, target = snapshot.decisions.policy, snapshot.decisions.target
+    path = snapshot.source.path
+    words = ["ckpt-gui", "fix", path, "-o", folder or PurePath(default_folder(path, target.layout)).name]
+    words += ["--to", target.layout, *_target_words(target), *_policy_words(policy)]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def unsayable(snapshot: Snapshot) -> int:
+    """Return how many decisions the command can not express: tensors and steps that were ticked off by hand."""
+    policy = snapshot.decisions.policy
+    return len(policy.dropped) + len(policy.skip - {"tie"})
+
+
+def default_folder(path: str, layout: str) -> str:
+    """Return a new folder beside the source that does not exist yet.
+
+    >>> default_folder("/m/last.pt", "hf").replace(os.sep, "/")
+    '/m/last-hf'
+    """
+    source = PurePath(os.path.abspath(path))
+    if source.name.endswith(".index.json"):
+        source = source.parent
+    stem = source.name if os.path.isdir(source) or not source.suffix else source.stem
+    base = source.parent / f"{stem or 'checkpoint'}-{'fixed' if layout == 'same' else layout}"
+    folder, number = str(base), 2
+    while os.path.lexists(folder):
+        folder, number = f"{base}-{number}", number + 1
+    return folder
+
+
+def _target_words(target: Target) -> list[str]:
+    words = []
+    if target.container:
+        words += ["--format", target.container]
+    if target.dtype != "keep":
+        words += ["--dtype", target.dtype]
+    if target.max_shard_bytes != _USUAL_SHARD:
+        size = target.max_shard_bytes
+        words += ["--max-shard-size", f"{size // GB}GB" if size % GB == 0 else str(size)]
+    if target.base and target.base.folder:
+        words += ["--base", target.base.folder]
+    return words
+
+
+def _policy_words(policy: Policy) -> list[str]:
+    words = []
+    tie = "keep" if policy.tie == "auto" and "tie" in policy.skip else policy.tie
+    if tie != "auto":
+        words += ["--tie", tie]
+    if policy.section:
+        words += ["--section", ".".join(policy.section)]
+    if policy.family:
+        words += ["--family", policy.family]
+    for flag, number in (("--heads", policy.heads), ("--kv-heads", policy.kv_heads)):
+        words += [flag, str(number)] if number else []
+    return words
