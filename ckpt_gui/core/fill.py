@@ -25,7 +25,7 @@ from ckpt_gui.core.ops import Stream
 from ckpt_gui.core.out_files import OutFile, Part
 from ckpt_gui.core.tensors import Source, TensorRef
 
-BLOCK = 1 << 20
+BLOCK = 256 << 10  # fits a core's cache beside its checksum and its copy: measured faster than 1 MiB
 Progress = Callable[[str, int, int], None]
 
 

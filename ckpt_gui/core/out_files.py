@@ -15,7 +15,7 @@ from typing import Any
 from huggingface_hub import split_state_dict_into_shards_factory
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats import safetensors, torch_zip
+from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
 from ckpt_gui.core.plan import Entry
@@ -138,7 +138,7 @@ def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
         tree, extra = _same_tree(export, entries, leaves, len(records))
     parts = (*records.values(), *extra)
     keys = {key: leaf.record for key, leaf in leaves.items()}
-    return OutFile(name, parts, keys, torch_zip.layout(tree, PurePath(name).stem))
+    return OutFile(name, parts, keys, torch_layout.layout(tree))
 
 
 class _TreeCopy:

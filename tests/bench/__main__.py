@@ -1,7 +1,7 @@
 """Measure opening and exporting against cp, torch and safetensors, alternately and in fresh processes.
 
-`python -m tests.bench [--size 1b] [--runs 5] [--folder DIR]` prints a table of medians and ratios, and adds a line for the
-run to `DIR/results.jsonl`. For a fair pair the old output is deleted first in both.
+`python -m tests.bench [--size 1b] [--runs 5] [--folder DIR]` prints a table of medians and ratios, and adds a line
+for the run to `DIR/results.jsonl`. For a fair pair the old output is deleted first in both.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Row:
         peak = max(a.get("peak_mib", 0) for a, _ in self.runs)
         ratio = self.ratio()
         verdict = "met" if ratio <= self.target else "MISSED"
-        return f"| {self.title} | {ours:.3f} s | {peer:.3f} s | {ratio:.2f} | ≤ {self.target} | {verdict} | {peak:.0f} MiB |"
+        figures = f"{ours:.3f} s | {peer:.3f} s | {ratio:.2f} | ≤ {self.target} | {verdict} | {peak:.0f} MiB"
+        return f"| {self.title} | {figures} |"
 
 
 def job(*words: str) -> dict[str, Any]:
@@ -103,11 +104,12 @@ def rows(hf: Path, meta: Path, work: Path, workers: str) -> list[Row]:
             lambda: job("open_safetensors", str(weights)), 1.0),
         Row("export HF → same (rename), before verification, against cp + sync", export(weights, "same"), cp(weights),
             1.2, writing),
-        Row("export HF → same (rename), verified, process, against cp + sync", export(weights, "same"), cp(weights), 2.0),
-        Row("export Meta → HF (rename, permute, drop tied), before verification, against cp + sync", export(meta, "hf"),
+        Row("export HF → same, verified, process, against cp + sync", export(weights, "same"), cp(weights),
+        2.0), Row("export Meta → HF (permute, drop tied), before verification, against cp + sync", export(meta, "hf"),
             cp(weights), 1.2, writing),
         Row("export Meta → HF, verified, process, against cp + sync", export(meta, "hf"), cp(weights), 2.0),
-        Row("export HF → Meta .pth (with CRC), before verification, against cp + sync", export(hf, "meta"), cp(pth), 1.4,
+        Row("export HF → Meta .pth (with CRC), before verification, against cp + sync", export(hf, "meta"), cp(pth),
+        1.4,
             writing),
         Row("export HF → same, verified, process, against safetensors load + save", export(weights, "same"),
             lambda: job("load_and_save", str(weights), fresh(copy)), 0.6),

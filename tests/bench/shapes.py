@@ -44,7 +44,8 @@ def config(size: str) -> dict[str, object]:
     """Return the config of that size."""
     hidden, layers, heads, kv_heads, head_dim, ffn, vocab = SHAPES[size]
     return {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden, "num_hidden_layers": layers,
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
+        "num_hidden_layers": layers,
         "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": head_dim, "intermediate_size": ffn,
         "vocab_size": vocab, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": True,
         "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
