@@ -291,8 +291,10 @@ def _true_config(export: Export) -> dict[str, Any] | None:
     """Return the source's Hugging Face config with sizes and tie flag as the tensors have them, for the way back."""
     plan = export.plan
     config = plan.config
-    if config is None or not config.is_hf or plan.family is None:
-        return dict(config.raw) if config else None
+    if config is None or not config.is_hf:
+        return None  # Meta's params.json is written as such wherever it is needed
+    if plan.family is None:
+        return dict(config.raw)
     return hf_config(
         plan.family, config, plan.dims, dtype=export_dtype(export), tied=bool(plan.tie.tied), biases=frozenset()
     )
