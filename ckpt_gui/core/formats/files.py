@@ -9,10 +9,11 @@ the very same file (device, inode, size, times), otherwise the reader says that 
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ from ckpt_gui.core.keys import safe_text
 Identity = tuple[int, int, int, int, int]
 
 MAX_OPEN = 24
+_KEYS = itertools.count()
 CHUNK = 8 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = (
@@ -79,13 +81,14 @@ class HeldFile:
         CheckpointError: It is missing, not a regular file, or may not be read.
     """
 
-    __slots__ = ("_lock", "identity", "name", "path", "size")
+    __slots__ = ("_key", "_lock", "identity", "name", "path", "size")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open the file."""
         self.path = os.fspath(path)
         self.name = os.path.basename(self.path)
         self._lock = threading.Lock()
+        self._key = next(_KEYS)
         fd, self.identity = _open_regular(self.path)
         self.size = self.identity[2]
         _POOL.add(self, fd)
@@ -142,8 +145,8 @@ class HeldFile:
         _POOL.drop(self)
 
     def __del__(self) -> None:
-        """Close the descriptor of a file that nobody holds any more."""
-        _POOL.drop(self)
+        """Have the descriptor closed of a file that nobody holds any more."""
+        _POOL.dead.append(self._key)
 
     @contextmanager
     def _descriptor(self) -> Iterator[int]:
@@ -189,30 +192,32 @@ class HeldFile:
 class _Pool:
     """The descriptors that are open, least recently used first; those in use are never closed.
 
-    Files are known by their `id`, not held: a file that nobody holds any more closes itself.
+    Files are known by number, not held. One that nobody holds any more is only noted, and closed at the next call: it
+    may go in the middle of any statement, these ones included.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.dead: deque[int] = deque()
         self._lock = threading.RLock()
         self._open: OrderedDict[int, _Descriptor] = OrderedDict()
 
     def add(self, file: HeldFile, fd: int) -> _Descriptor:
         with self._lock:
-            entry = self._open[id(file)] = _Descriptor(fd)
+            entry = self._open[file._key] = _Descriptor(fd)
             self._trim()
             return entry
 
     def borrow(self, file: HeldFile) -> _Descriptor:
         with self._lock:
-            entry = self._open.get(id(file))
+            entry = self._open.get(file._key)
             if entry is None:
                 fd, identity = _open_regular(file.path)
                 if identity != file.identity:
                     os.close(fd)
                     raise file._changed()
                 entry = self.add(file, fd)
-            self._open.move_to_end(id(file))
+            self._open.move_to_end(file._key)
             entry.users += 1
             return entry
 
@@ -224,11 +229,16 @@ class _Pool:
 
     def drop(self, file: HeldFile) -> None:
         with self._lock:
-            entry = self._open.pop(id(file), None)
+            entry = self._open.pop(file._key, None)
             if entry is not None:
                 self._close(entry)
+            self._trim()
 
     def _trim(self) -> None:
+        while self.dead:
+            entry = self._open.pop(self.dead.popleft(), None)
+            if entry is not None:
+                self._close(entry)
         idle = [key for key, entry in self._open.items() if not entry.users]
         for key in idle[: max(0, len(self._open) - self.limit)]:
             self._close(self._open.pop(key))

@@ -7,6 +7,7 @@ the opcode, and returns the byte at which the next opcode begins.
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,11 @@ def _int_line(line: str) -> int | bool:
 def _string_line(line: str) -> str:
     if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
         raise ValueError("a text has no quotes")
-    return _text(line[1:-1].encode().decode("unicode_escape").encode("latin-1", "replace"))
+    if "\\" not in line:
+        return line[1:-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that mean nothing; they are taken as they stand
+        return _text(line[1:-1].encode().decode("unicode_escape").encode("latin-1", "replace"))
 
 
 def _float(vm: PickleMachine, pos: int) -> int:

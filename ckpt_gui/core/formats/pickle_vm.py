@@ -59,10 +59,10 @@ def load_pickle(data: bytes, *, where: str = "data.pkl", start: int = 0) -> Pick
         start: Where the pickle begins.
 
     Raises:
-        CheckpointError: `damaged` or `limit-exceeded`; the names that were seen until then are in the message.
+        PickleError: `damaged` or `limit-exceeded`; the names that were seen until then are in the message.
     """
     if len(data) > MAX_BYTES:
-        raise CheckpointError("limit-exceeded", f"{where} has {len(data):,} bytes; {MAX_BYTES:,} are read at most.")
+        raise PickleError("limit-exceeded", f"{where} has {len(data):,} bytes; {MAX_BYTES:,} are read at most.")
     machine = PickleMachine(data)
     try:
         value = machine.run(start)
@@ -74,6 +74,16 @@ def load_pickle(data: bytes, *, where: str = "data.pkl", start: int = 0) -> Pick
         raise machine.error("damaged", where, _reason(error)) from error
     names = tuple(machine.globals)
     return PickleResult(value, machine.pos, names, tuple(machine.foreign), tuple(machine.unsafe))
+
+
+class PickleError(CheckpointError):
+    """A pickle that cannot be read to its end.
+
+    Attributes:
+        unsafe: Names seen until then that a permissive loader would run.
+    """
+
+    unsafe: tuple[str, ...] = ()
 
 
 class _LimitError(Exception):
@@ -236,9 +246,9 @@ class PickleMachine:
 
     def persistent(self, pid: Any) -> StorageInfo:
         """Return the storage that a persistent id names."""
-        if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage":
+        if type(pid) is not tuple or len(pid) not in (5, 6) or pid[0] != "storage":
             raise BadPickleError("it refers to something outside that is no storage")
-        _, kind, key, location, numel = pid
+        _, kind, key, location, numel = pid[:5]  # files of before torch 1.6 have a sixth
         if type(kind) is not Global or not kind.is_storage:
             raise BadPickleError("a storage is of an unknown type")
         if type(key) is not str or type(numel) is not int or numel < 0:
@@ -289,13 +299,15 @@ class PickleMachine:
         # The object is frozen for everybody else; its state follows it in the pickle and may hold the object itself.
         object.__setattr__(target, "children", (*target.children, child))
 
-    def error(self, code: str, where: str, reason: str) -> CheckpointError:
+    def error(self, code: str, where: str, reason: str) -> PickleError:
         """Return the error for a run that failed, with the unsafe names that were seen."""
         message = f"{where} is {'damaged' if code == 'damaged' else 'refused'} at byte {self.pos:,}: {reason}."
         if self.unsafe:
             names = ", ".join(safe_text(name, 80) for name in list(self.unsafe)[:8])
             message += f" Before that it names what a permissive loader would run: {names}."
-        return CheckpointError(code, message, offset=self.pos)
+        error = PickleError(code, message, offset=self.pos)
+        error.unsafe = tuple(self.unsafe)
+        return error
 
 
 def _name_of(value: Any) -> str:

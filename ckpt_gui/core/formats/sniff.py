@@ -11,6 +11,7 @@ from typing import Literal
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
 
 Kind = Literal["safetensors", "torch-zip"]
 
@@ -54,7 +55,11 @@ def sniff(file: HeldFile) -> Kind:
     head = file.read(0, min(file.size, HEAD))
     if head.startswith(b"PK\x03\x04"):
         return "torch-zip"
+    # Before all magic bytes: a header of 640 bytes begins like a pickle, one of 23,117 like a Windows program.
+    if int.from_bytes(head[:8], "little") <= MAX_HEADER and _has_brace(head):
+        return "safetensors"
     _refuse_empty(file, head)
+    _refuse_pickle(file, head)
     _refuse_legacy(file, head)
     _refuse_others(file, head)
     if _looks_like_safetensors(file, head):
@@ -107,6 +112,15 @@ def _is_zero(file: HeldFile) -> bool:
     return all(not file.read(at, min(HEAD, file.size - at)).strip(b"\x00") for at in places)
 
 
+def _refuse_pickle(file: HeldFile, head: bytes) -> None:
+    """Refuse bare pickles; one that would run something is called that, whatever else it is."""
+    if not is_pickle(head):
+        return
+    unsafe = find_unsafe(file)
+    if unsafe or not head.startswith(LEGACY):
+        raise refusal(file, unsafe)
+
+
 def _refuse_legacy(file: HeldFile, head: bytes) -> None:
     what = "a torch file of the form used before torch 1.6" if head.startswith(LEGACY) else None
     if head[257:262] == b"ustar":
@@ -136,9 +150,13 @@ def _looks_like_safetensors(file: HeldFile, head: bytes) -> bool:
         return file.name.lower().endswith(".safetensors")
     length = int.from_bytes(head[:8], "little")
     named = file.name.lower().endswith(".safetensors")
-    if head[8:].lstrip(b" \t\r\n\xef\xbb\xbf")[:1] == b"{" and not _is_text(head[:8]):
+    if _has_brace(head) and not _is_text(head[:8]):
         return named or length < 1 << 40
     return named and length <= MAX_HEADER and length + 8 <= file.size
+
+
+def _has_brace(head: bytes) -> bool:
+    return head[8:].lstrip(b" \t\r\n\xef\xbb\xbf")[:1] == b"{"
 
 
 def _is_text(data: bytes) -> bool:
@@ -148,8 +166,6 @@ def _is_text(data: bytes) -> bool:
 def _describe_text(head: bytes) -> str:
     if _HTML.match(head):
         return "a web page (HTML), probably an error page saved in place of the file"
-    if head[:1] == b"\x80" and len(head) > 2 and head[1] <= 5:
-        return "a pickle that torch did not write"
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:

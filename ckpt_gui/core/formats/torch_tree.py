@@ -116,7 +116,7 @@ class TreeWalk:
         return items if isinstance(value, list) else tuple(items)
 
     def _foreign(self, value: ForeignObject, path: tuple[str, ...]) -> ForeignObject:
-        self._note(path, value.name, f"an object of {safe_text(value.name)}, not made")
+        self._note(path, safe_text(value.name), f"an object of {safe_text(value.name)}, not made")
         dicts = [i for i, child in enumerate(value.children) if isinstance(child, dict)]
         children = []
         for i, child in enumerate(value.children):
@@ -177,7 +177,10 @@ def describe(value: Any) -> tuple[str, str]:
         return "storage", f"{value.numel:,} elements"
     if isinstance(value, (set, frozenset)):
         return "set", _preview_sequence(list(value)[:9])
-    return type(value).__name__, safe_text(str(value), 120)
+    try:
+        return type(value).__name__, safe_text(str(value), 120)
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return type(value).__name__, "a number too long to show"
 
 
 def _preview_sequence(items: Any) -> str:

@@ -119,10 +119,17 @@ def safe_key(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is bool or kind is float or kind is bytes or value is None:
         return value
-    if kind is int and -(1 << 63) <= value < 1 << 64:
+    if kind is int and _is_simple(value):
         return value
-    if kind in (tuple, TorchSize) and len(value) <= 64 and all(type(v) in (str, int, bool, float) for v in value):
+    if kind in (tuple, TorchSize) and len(value) <= 64 and all(map(_is_simple, value)):
         return value
     if isinstance(value, OpaqueKey):
         return value
     return OpaqueKey(f"<{getattr(value, 'name', kind.__name__)}>")
+
+
+def _is_simple(value: Any) -> bool:
+    """True for what hashes and prints in no time; a number of a million digits does neither."""
+    if type(value) is int:
+        return -(1 << 63) <= value < 1 << 64
+    return type(value) in (str, bool, float)

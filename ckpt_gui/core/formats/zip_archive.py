@@ -97,7 +97,11 @@ class Archive:
             what = f"record {safe_text(record.name)!r} has {record.size:,} bytes, more than is read at once"
             _fail(self.file, what, code="limit-exceeded")
         data = self.file.read(self.data_offset(record), record.packed)
-        return data if record.method == STORED else self._inflate(record, data)
+        data = data if record.method == STORED else self._inflate(record, data)
+        if record.crc and zlib.crc32(data) != record.crc:  # 0: written without checksums
+            what = f"record {safe_text(record.name)!r} does not fit its checksum"
+            _fail(self.file, what, code="crc-mismatch", fix="Download or copy it again.")
+        return data
 
     def _inflate(self, record: Record, data: bytes) -> bytes:
         try:
@@ -142,7 +146,7 @@ def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
         _fail(file, "it is one part of a split archive")
     if _U32 in (size, start) or count == 0xFFFF or tail[at - _LOCATOR.size : at][:4] == b"PK\x06\x07":
         count, size, start = _read_zip64(file, end)
-    if start + size > end:
+    if start + size > end or end + _EOCD.size + comment > file.size:
         _fail(file, "its directory lies outside the file")
     return count, size, start, end + _EOCD.size + comment
 

@@ -326,3 +326,21 @@ def test_hostile_names_are_escaped(tmp_path):
         open_checkpoint(path)
     assert "\x1b" not in caught.value.message
     assert "\n" not in caught.value.message
+
+
+LEGACY = [b.pickled(b.number(0x1950A86A20F9469CFC6C)), b.pickled(b.number(1001)), b.pickled(b.dict_of({}))]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b.pickled(b.call(b.name("os", "system"), b.text("x")), 4),
+        b"cos\nsystem\n(S'echo'\ntR.",
+        b.pickled(b.call(b.name("posix", "system"), b.text("x")))[:-1] + b"\xff junk",
+        b"".join([*LEGACY, b.pickled(b.call(b.name("os", "system"), b.text("x")))]),
+    ],
+)
+def test_bare_pickles_that_would_run_something(tmp_path, data):
+    with pytest.raises(CheckpointError, match="system") as caught:
+        open_checkpoint(b.write(tmp_path / "x.pkl", data))
+    assert caught.value.code == "unsafe-pickle"

@@ -159,6 +159,13 @@ def test_opens_with_a_warning(tmp_path, data, code):
         assert source.read(source.refs[0]) == F4
 
 
+@pytest.mark.parametrize("length", [640, 896, 23_117, 35_615, 0x10708])
+def test_a_header_length_that_looks_like_another_format(tmp_path, length):
+    text = json.dumps({"a": ONE})
+    with open_bytes(tmp_path, raw_safetensors(text + " " * (length - len(text)), F4)) as source:
+        assert [r.key for r in source.refs] == ["a"]
+
+
 def test_truncated_says_what_is_whole(tmp_path):
     data = safetensors_bytes({k: np.zeros(4, np.float32) for k in "abc"})
     with pytest.raises(CheckpointError, match=r"20 missing.*1 of 3 tensors are whole.*'b'") as caught:

@@ -380,3 +380,23 @@ def test_twenty_thousand_storages(tmp_path):
     arrays = {f"k{i}": W[:1] for i in range(20_000)}
     with open_bytes(tmp_path, b.state_dict_bytes(arrays)) as source:
         assert len(source.refs) == 20_000
+
+
+def test_a_damaged_pickle_is_told_by_its_checksum(tmp_path):
+    with pytest.raises(CheckpointError) as caught:
+        open_bytes(tmp_path, GOOD.replace(b"\x89c", b"\x88c", 1))
+    assert caught.value.code == "crc-mismatch"
+
+
+def test_numbers_too_long_to_print(tmp_path):
+    huge = b"\x8b" + struct.pack("<i", 4000) + b"\x01" * 4000
+    values = {"a": huge, "size": b.call(b.name("torch", "Size"), b.tuple_of(huge)), "w": b.tensor("0", [6])}
+    pairs = [(b.text(k), v) for k, v in values.items()] + [(b.tuple_of(huge), b"N"), (huge, b"N")]
+    with open_body(tmp_path, b.dict_of(pairs)) as source:
+        assert [r.key for r in source.refs] == ["w"]
+
+
+def test_protocol_0_texts(tmp_path):
+    body = b"(lp0\nS'a\\x41\\d'\np1\naV\\u00e9\np2\naI01\naI-7\naL5L\naF1.5\na."
+    with open_body(tmp_path, body) as source:
+        assert source.tree == ["aA\\d", "é", True, -7, 5, 1.5]

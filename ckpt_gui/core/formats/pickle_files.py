@@ -1,0 +1,53 @@
+"""Bare pickles: no checkpoints that are read here, yet the ones that carry an attack most often.
+
+A file that is only a pickle is refused like any other stranger; if it would run something, that is said first.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.pickle_vm import PickleError, load_pickle
+from ckpt_gui.core.keys import safe_text
+
+MAX_BYTES = 64 << 20
+MAX_PICKLES = 8
+_TEXT_PICKLE = re.compile(rb"\(?c[A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n|\(i[A-Za-z_][\w.]*\n|[(\]}][ldp]p?\d*\n")
+
+
+def is_pickle(head: bytes) -> bool:
+    """True if a file begins like a pickle of any protocol."""
+    return (head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5")) or _TEXT_PICKLE.match(head) is not None
+
+
+def find_unsafe(file: HeldFile) -> tuple[str, ...]:
+    """Return what the pickles at the start of a file would run in a permissive loader."""
+    data = file.read(0, min(file.size, MAX_BYTES))
+    unsafe: dict[str, None] = {}
+    at = 0
+    for _ in range(MAX_PICKLES):
+        try:
+            result = load_pickle(data, start=at)
+        except PickleError as error:
+            unsafe |= dict.fromkeys(error.unsafe)
+            break
+        unsafe |= dict.fromkeys(result.unsafe)
+        at = result.end
+    return tuple(unsafe)
+
+
+def refusal(file: HeldFile, unsafe: tuple[str, ...]) -> CheckpointError:
+    """Return the error for a bare pickle."""
+    shown = show_path(file.path)
+    if not unsafe:
+        message = f"{shown} is a pickle that torch did not write, not a checkpoint that can be read here."
+        return CheckpointError("not-a-checkpoint", message, path=file.path)
+    names = ", ".join(safe_text(name, 80) for name in unsafe[:8])
+    return CheckpointError(
+        "unsafe-pickle",
+        f"{shown} is a pickle that would run code in a permissive loader: it names {names}. Nothing was run here.",
+        fix="Do not load the file with anything.",
+        path=file.path,
+    )
