@@ -16,7 +16,6 @@ from safetensors.torch import load_file, save_file, save_model
 from ckpt_gui import write
 from tests.oracles import tiny
 
-EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 LAYOUTS = ("hf", "meta", "torchtune", "same")
 
 
@@ -31,7 +30,7 @@ def save(folder: Path, model: Any, **config: Any) -> Path:
 def add_head(folder: Path) -> None:
     """Store the head beside the embedding that it equals, as some trainers do."""
     tensors = load_file(folder / "model.safetensors")
-    save_file(tensors | {HEAD: tensors[EMBEDDING].clone()}, folder / "model.safetensors", {"format": "pt"})
+    save_file(tensors | {tiny.HEAD: tensors[tiny.EMBEDDING].clone()}, folder / "model.safetensors", {"format": "pt"})
 
 
 def back_to_hf(folder: Path, out: Path, layout: str) -> Path:
@@ -70,12 +69,12 @@ def test_file_with_the_head_only(tmp_path: Path, layout: str) -> None:
     model = tiny.make_model(tiny.make_config(tied=True))
     folder = save(tmp_path / "saved", model)
     save_model(model, str(folder / "model.safetensors"), {"format": "pt"})
-    assert HEAD in load_file(folder / "model.safetensors")
-    assert EMBEDDING not in load_file(folder / "model.safetensors")
+    assert tiny.HEAD in load_file(folder / "model.safetensors")
+    assert tiny.EMBEDDING not in load_file(folder / "model.safetensors")
     assert codes(folder) == {"tied-renamed"}
     back = back_to_hf(folder, tmp_path, layout)
-    assert EMBEDDING in tiny.read(back)
-    assert HEAD not in tiny.read(back)
+    assert tiny.EMBEDDING in tiny.read(back)
+    assert tiny.HEAD not in tiny.read(back)
     assert torch.equal(tiny.logits_of(tiny.load(back)), tiny.logits_of(model))
 
 
@@ -86,7 +85,7 @@ def test_redundant_head(tmp_path: Path, layout: str) -> None:
     add_head(folder)
     assert codes(folder) == {"tied-redundant"}
     back = back_to_hf(folder, tmp_path, layout)
-    assert HEAD not in tiny.read(back)
+    assert tiny.HEAD not in tiny.read(back)
     assert tiny.raw_config(back)["tie_word_embeddings"] is True
     assert torch.equal(tiny.logits_of(tiny.load(back)), tiny.logits_of(model))
 
@@ -100,7 +99,7 @@ def test_equal_head_of_an_untied_model(tmp_path: Path, layout: str, flag: bool |
     add_head(folder)
     assert codes(folder) == set()
     back = back_to_hf(folder, tmp_path, layout)
-    assert HEAD in tiny.read(back)
+    assert tiny.HEAD in tiny.read(back)
     assert tiny.raw_config(back)["tie_word_embeddings"] is False
     loaded = tiny.load(back)
     assert loaded.lm_head.weight.data_ptr() != loaded.model.embed_tokens.weight.data_ptr()

@@ -46,6 +46,7 @@ CLASSES = {
     "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
     "mistral": (transformers.MistralConfig, transformers.MistralForCausalLM),
 }
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8, 79, 0, 32, 38, 46] * 3])
 # What names a folder or a program, not a model.
 _INCIDENTAL = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "_attn_implementation_autoset"}
@@ -61,15 +62,15 @@ def make_config(
     return CLASSES[kind][0](**{**SIZES, **rope, "tie_word_embeddings": tied, **changes})
 
 
-def make_model(config: Any, seed: int = 0) -> Any:
-    """Return a model whose every parameter is random."""
+def make_model(config: Any, seed: int = 0, scale: float = 1.0) -> Any:
+    """Return a model whose every parameter is random; a small scale makes it less sensitive to rounding."""
     model = CLASSES[config.model_type][1](config).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if parameter.ndim == 2:
-                parameter.copy_(noise * (1.0 if parameter.shape[0] == config.vocab_size else 0.3))
+                parameter.copy_(noise * scale * (1.0 if parameter.shape[0] == config.vocab_size else 0.3))
             else:
                 parameter.copy_(1 + 0.2 * noise)
     return model
