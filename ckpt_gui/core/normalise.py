@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from ckpt_gui.core.errors import Cancelled
-from ckpt_gui.core.passes import PIPELINE
+from ckpt_gui.core.passes import JUDGEMENT, NAMES_AND_SHAPES
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.plan import Evidence, Plan, Policy, account
 from ckpt_gui.core.tensors import Source
@@ -27,8 +27,18 @@ def normalise(source: Source, policy: Policy | None = None, evidence: Evidence |
         policy: The user's decisions.
         evidence: Byte facts from `probe`; without them a pair that lies apart counts as unchecked.
     """
-    start = Plan(source, policy or Policy(), evidence or Evidence(), findings=source.problems)
-    plan = reduce(lambda plan, step: step(plan), PIPELINE, start)
+    return _judge(_gather(source, policy), evidence or Evidence())
+
+
+def _gather(source: Source, policy: Policy | None) -> Plan:
+    """Run the passes that look at names and shapes."""
+    start = Plan(source, policy or Policy(), findings=source.problems)
+    return reduce(lambda plan, step: step(plan), NAMES_AND_SHAPES, start)
+
+
+def _judge(plan: Plan, evidence: Evidence) -> Plan:
+    """Run the passes that byte facts decide."""
+    plan = reduce(lambda plan, step: step(plan), JUDGEMENT, plan.replace(evidence=evidence))
     account(plan)
     return plan
 
@@ -87,6 +97,7 @@ def understand(
     cancelled: Callable[[], bool] | None = None,
 ) -> Plan:
     """Normalise, probe what bytes must decide, and normalise again with what was seen."""
-    plan = normalise(source, policy)
+    gathered = _gather(source, policy)
+    plan = _judge(gathered, Evidence())
     evidence = probe(plan, budget=budget, progress=progress, cancelled=cancelled)
-    return plan if evidence is plan.evidence else normalise(source, policy, evidence)
+    return plan if evidence is plan.evidence else _judge(gathered, evidence)

@@ -18,12 +18,15 @@ from ckpt_gui.core.plan import Plan
 
 Pass = Callable[[Plan], Plan]
 
-PIPELINE: tuple[Pass, ...] = (
+NAMES_AND_SHAPES: tuple[Pass, ...] = (
     find_section,  # which nested dict holds the weights
     unwrap,  # names that wrappers put into keys go
     detect,  # family and layout, with evidence
     rename,  # hub names and the ops they need; buffers out
     find_dims,  # sizes from config and shapes
-    judge_ties,  # embedding and head, by role and bytes
+)
+JUDGEMENT: tuple[Pass, ...] = (
+    judge_ties,  # embedding and head, by role and bytes: run again when the bytes have been compared
     check,  # complete? shapes? types?
 )
+PIPELINE = (*NAMES_AND_SHAPES, *JUDGEMENT)
