@@ -146,9 +146,31 @@ class _Permuted:
         self.inner, self.to, self.head_dim = inner, to, head_dim
         self.dtype, self.shape = inner.dtype, inner.shape
         self.row = math.prod(inner.shape[1:]) * BY_NAME[inner.dtype].bits // 8
-        self.unit = max(head_dim * self.row, 1)
+        head = head_dim * self.row
+        self.unit = max(head if head <= HEAD_LIMIT else self.row, 1)
 
     def read_into(self, start: int, out: Bytes) -> None:
+        if self.unit == self.row and self.head_dim > 1:
+            self._read_rows(start // self.row, out)
+        else:
+            self._read_heads(start, out)
+
+    def _read_rows(self, first: int, out: Bytes) -> None:
+        """Fetch each row from where it stands: for heads too large to be held."""
+        for i in range(out.nbytes // self.row):
+            head, row = divmod(first + i, self.head_dim)
+            self.inner.read_into((head * self.head_dim + self._origin(row)) * self.row, out[i * self.row :][: self.row])
+
+    def _origin(self, row: int) -> int:
+        """Return which stored row of a head becomes this one."""
+        half = self.head_dim // 2
+        if self.to == "halves":
+            which, pair = divmod(row, half)
+            return 2 * pair + which
+        pair, which = divmod(row, 2)
+        return which * half + pair
+
+    def _read_heads(self, start: int, out: Bytes) -> None:
         import numpy as np
 
         scratch = np.empty_like(out)
