@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Bytes: TypeAlias = "NDArray[np.uint8]"  # numpy is imported where bytes are moved: a look at a file needs none
 Shape: TypeAlias = tuple[int, ...]
+HEAD_LIMIT = 8 << 20  # bytes of a head that are reordered in memory at once; the largest published ones have 4 MiB
 
 
 class Stream(Protocol):
