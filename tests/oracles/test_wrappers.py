@@ -211,3 +211,22 @@ def test_flat_parameters_of_fsdp1_are_refused(tmp_path: Path) -> None:
     assert any("_flat_param" in name for name in flat)
     assert tiny.plan_of(save(tmp_path / "run", model, flat)).status in ("blocked", "fixable")
     assert tiny.plan_of(tmp_path / "run" / "last.pt").family is None
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, nn.Parameter])
+def test_tensors_with_attributes(tmp_path: Path, kind: Any) -> None:
+    """Megatron marks its parameters so; torch saves such tensors in another way."""
+    model = tiny.make_model(tiny.make_config())
+    state = {key: kind(value.clone()) for key, value in model.state_dict().items()}
+    for value in state.values():
+        value.tensor_model_parallel = True
+    fixed = tiny.export(save(tmp_path / "run", model, state), tmp_path / "out")
+    assert tiny.differing(tiny.read(fixed), model.state_dict()) == []
+
+
+def test_a_pickled_model_does_not_count_as_weights(tmp_path: Path) -> None:
+    """`torch.save(model)`: code and tensors in one; nothing of it runs, and it is said what it is."""
+    model = tiny.make_model(tiny.make_config())
+    plan = tiny.plan_of(save(tmp_path / "run", model, model))
+    assert plan.status == "blocked"
+    assert any(f.code == "foreign-object" and "LlamaForCausalLM" in f.message for f in plan.findings)

@@ -138,7 +138,7 @@ def shown(section: Section) -> str:
 def _note_nesting(plan: Plan, chosen: Candidate) -> Plan:
     if not chosen.section:
         return plan
-    others = sorted({e.path[0] for e in plan.source.extras} | {d.ref.path[0] for d in plan.dropped})
+    others = sorted({e.path[0] for e in plan.source.extras if e.path} | {d.ref.path[0] for d in plan.dropped})
     beside = [safe_text(name, 40) for name in others if name != chosen.section[0]]
     text = f"The weights lie one level down, under {shown(chosen.section)}"
     text += f", beside {', '.join(beside[:6])}{' …' if len(beside) > 6 else ''}." if beside else "."
