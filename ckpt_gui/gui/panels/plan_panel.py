@@ -7,6 +7,7 @@ stands in the way comes first, in red, with what to do about it.
 from __future__ import annotations
 
 import dataclasses
+
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QBrush, QGuiApplication
 from PySide6.QtWidgets import (

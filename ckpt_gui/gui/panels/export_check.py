@@ -1,0 +1,109 @@
+"""What is known of an export before it starts and after it ended: worked out in jobs, without Qt."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ckpt_gui.core.api import compared
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.out_files import plan_files
+from ckpt_gui.core.report import export_document, export_json, missing_for_use, use_sentences, written_sentence
+from ckpt_gui.core.retarget import Export, retarget
+from ckpt_gui.core.target_folder import check_target, existing_parent
+from ckpt_gui.core.text import html_page, markdown
+from ckpt_gui.core.writer import WriteResult, write_export
+from ckpt_gui.gui.session import Snapshot
+
+Progress = Callable[[str, int, int], None]
+Asked = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A target looked at.
+
+    Attributes:
+        folder: The folder that was looked at.
+        nbytes: Bytes of the files of tensors to be written.
+        files: Number of these files.
+        free: Bytes free where the folder will be; None if that can not be told.
+        existing: Entries in the folder now.
+        changed: When it was last changed, in seconds since 1970; 0 if it is absent.
+        problem: Why the folder is refused; empty if it is not.
+        fix: What can be done about it.
+    """
+
+    folder: str
+    nbytes: int = 0
+    files: int = 0
+    free: int | None = None
+    existing: int = 0
+    changed: float = 0.0
+    problem: str = ""
+    fix: str = ""
+
+
+def check_folder(export: Export, folder: str) -> Check:
+    """Look at the target: what it holds, what is free, and whether it can be written at all."""
+    if not folder.strip():
+        return Check(folder, problem="No folder is named.")
+    path = Path(folder)
+    nbytes = number = existing = 0
+    changed, free = 0.0, None
+    try:
+        files, _ = plan_files(export)
+        nbytes, number = sum(file.layout.nbytes for file in files), len(files)
+        free = shutil.disk_usage(existing_parent(path)).free
+        if path.is_dir():
+            existing, changed = len(os.listdir(path)), path.stat().st_mtime
+        check_target(path, export.plan.source, overwrite=True, nbytes=nbytes)
+    except CheckpointError as error:
+        return Check(folder, nbytes, number, free, existing, changed, error.message, error.fix or "")
+    except OSError as error:
+        return Check(folder, nbytes, number, free, existing, changed, f"{error.strerror or error}.")
+    return Check(folder, nbytes, number, free, existing, changed)
+
+
+def run_export(
+    snapshot: Snapshot, folder: str, *, overwrite: bool, progress: Progress, cancelled: Asked
+) -> tuple[Export, WriteResult]:
+    """Write a snapshot's export, the tied pair compared first if nobody has; return what was written."""
+    plan = compared(snapshot.plan, progress=progress, cancelled=cancelled)
+    export = snapshot.export if plan is snapshot.plan else retarget(plan, snapshot.decisions.target)
+    return export, write_export(export, folder, overwrite=overwrite, progress=progress, cancelled=cancelled)
+
+
+def save_report(path: str, export: Export, result: WriteResult) -> None:
+    """Write the report of an export as HTML, Markdown or JSON, by the ending of its name."""
+    sentence = written_sentence(result.folder, result.verified, result.tensors, result.nbytes, result.seconds)
+    document = export_document(export, sentence, "good", result.files)
+    kind = Path(path).suffix.lower()
+    if kind in (".html", ".htm"):
+        text = html_page(document)
+    elif kind == ".md":
+        text = markdown(document)
+    else:
+        numbers = {name: getattr(result, name) for name in ("folder", "tensors", "verified", "nbytes", "overflow")}
+        text = json.dumps(export_json(export, "written", numbers | {"files": list(result.files)}), indent=1) + "\n"
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def file_lines(result: WriteResult) -> tuple[tuple[str, int | None], ...]:
+    """Return the names of the files written, those of tensors with their bytes, these first."""
+    sizes = {row["name"]: row["bytes"] for row in result.report.get("files", ())}
+    return tuple(sorted(((name, sizes.get(name)) for name in result.files), key=lambda row: (row[1] is None, row[0])))
+
+
+def notes(export: Export, result: WriteResult) -> tuple[str, ...]:
+    """Return what should be known of a written export: how to use it, and what a cast did."""
+    found = list(use_sentences(result.report.get("use_with") or {}))
+    if result.overflow:
+        found.append(f"{result.overflow:,} finite values became infinite in the cast to {export.target.dtype}.")
+    found += [f.message for f in missing_for_use(export)]
+    found += [f"Left out: {name}." for name in export.left_out]
+    return tuple(found)
