@@ -101,7 +101,7 @@ class Hits:
 def parse_filter(text: str) -> Filter:
     """Read the filter box.
 
-    Words must all be in the key. `state:` and `dtype:` take a name or several with commas. `!` before a term negates it.
+    Words must all be in the key. `state:` and `dtype:` take a name, or several with commas. `!` negates a term.
 
     >>> parse_filter("wq !layers.0 state:missing,extra dtype:BF16").words
     ('wq',)
@@ -217,7 +217,7 @@ class CheckpointIndex:
         return node
 
     def next_row(self, node: Node | None, states: Collection[str], *, forward: bool = True) -> Node | None:
-        """Return the next (or previous) row in one of the states, in the order of the tree; it starts over at the end."""
+        """Return the next (or previous) row in one of the states, in tree order; it starts over at the end."""
         if node is None:
             return self._first(self.root, states, forward)
         if forward and not node.is_row and (found := self._first(node, states, forward)):

@@ -48,7 +48,9 @@ ACTIONS: tuple[Spec, ...] = (
     Spec("reload", "&Read again", "reload", ("F5",), needs="path", tip="Open the same path anew"),
     Spec("close", "&Close checkpoint", "close_checkpoint", (_Key.Close,), needs="path"),
     Spec("quit", "&Quit", "close", ("Ctrl+Q",)),
-    Spec("copy-key", "Copy &key", "copy_keys", ("Ctrl+Shift+C",), needs="open", tip="Copy the keys of the selected rows"),
+    Spec(
+        "copy-key", "Copy &key", "copy_keys", ("Ctrl+Shift+C",), needs="open", tip="Copy the keys of the selected rows"
+    ),
     Spec("copy-rows", "&Copy rows", "copy_rows", (_Key.Copy,), needs="open", tip="Copy the selected rows as a table"),
     Spec("find", "&Filter", "focus_filter", (_Key.Find, "/"), needs="open"),
     Spec("next", "&Next difference", "next_difference", ("Alt+Down", "F8"), needs="open"),

@@ -35,7 +35,7 @@ def run(
     screenshot: str | None = None,
     fresh: bool = False,
     select: str | None = None,
-    filter: str | None = None,  # noqa: A002 - the name of the command line's option
+    filter: str | None = None,
     view: str | None = None,
 ) -> int:
     """Open the window, one for each path, and return the exit status.

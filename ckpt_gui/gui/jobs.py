@@ -112,8 +112,8 @@ class JobManager(QObject):
     ) -> Job:
         """Run `work(job)` on a pool thread; then call `done(result)` or `failed(error)` on the GUI thread.
 
-        A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently. A result that comes all the same
-        goes to `discard`, which lets go of what it holds, such as open files.
+        A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently. A result that comes all the
+        same goes to `discard`, which lets go of what it holds, such as open files.
         """
         job = Job(title, work, self._carrier, quiet=quiet)
         self._live[job] = _Ears(done, failed, discard or _ignore)

@@ -10,8 +10,17 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
-    QDialog, QDockWidget, QFileDialog, QMainWindow, QMessageBox, QSizePolicy, QStackedWidget, QToolBar, QToolButton,
-    QVBoxLayout, QWidget,
+    QDialog,
+    QDockWidget,
+    QFileDialog,
+    QMainWindow,
+    QMessageBox,
+    QSizePolicy,
+    QStackedWidget,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
 )  # fmt: skip
 
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -22,7 +31,7 @@ from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
-from ckpt_gui.gui.panels.parts import GRID
+from ckpt_gui.gui.panels.parts import DockTitle
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
@@ -80,6 +89,7 @@ class MainWindow(QMainWindow):
         self.checkpoint_panel = CheckpointPanel(session, theme)
         self.inspector_panel = InspectorPanel(session, theme)
         self.plan_panel = PlanPanel(session, theme)
+        self.plan_panel.setMinimumWidth(20 * self.fontMetrics().height())
         self.trouble_bar = TroubleBar(theme)
         self.pages = QStackedWidget()
         for page in (self.start_page, self.loading_panel, self.error_panel, self.tree_panel):
@@ -111,7 +121,10 @@ class MainWindow(QMainWindow):
         dock = QDockWidget(title, self)
         dock.setObjectName(name)
         dock.setWidget(widget)
-        dock.setFeatures(QDockWidget.DockWidgetFeature.DockWidgetMovable | QDockWidget.DockWidgetFeature.DockWidgetClosable)
+        dock.setTitleBarWidget(DockTitle(dock))
+        dock.setFeatures(
+            QDockWidget.DockWidgetFeature.DockWidgetMovable | QDockWidget.DockWidgetFeature.DockWidgetClosable
+        )
         self.addDockWidget(area, dock)
         dock.hide()
         return dock
@@ -129,7 +142,14 @@ class MainWindow(QMainWindow):
         self.export_button = self._tool(self.tr("Export…"), self.actions_by_id["export"])
         space = QWidget()
         space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        for widget in (self.open_button, self.previous_button, self.next_button, space, self.export_button, self.fix_button):
+        for widget in (
+            self.open_button,
+            self.previous_button,
+            self.next_button,
+            space,
+            self.export_button,
+            self.fix_button,
+        ):
             bar.addWidget(widget)
         self.addToolBar(bar)
         self.tool_bar = bar
@@ -287,7 +307,9 @@ class MainWindow(QMainWindow):
         if isinstance(error, CheckpointError):
             self.trouble_bar.show_text(" ".join(filter(None, (error.message, error.fix))))
         else:
-            text = self.tr("Something went wrong: {}. What is open is still there.").format(f"{type(error).__name__}: {error}")
+            text = self.tr("Something went wrong: {}. What is open is still there.").format(
+                f"{type(error).__name__}: {error}"
+            )
             self.trouble_bar.show_text(text, "".join(traceback.format_exception(error)))
 
     # ------------------------------------------------------------------------------------------------------ following
@@ -309,7 +331,9 @@ class MainWindow(QMainWindow):
             self.tree_panel.view.setFocus()
         number = tensors_to_fix(snapshot)
         self.fix_button.setText(self.tr("Fix {}…").format(f"{number:,}") if number else self.tr("Fix…"))
-        self.fix_button.setToolTip(self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor")))
+        self.fix_button.setToolTip(
+            self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor"))
+        )
         self.settled.emit()
 
     def _on_failed(self, error: BaseException) -> None:
@@ -356,7 +380,7 @@ class MainWindow(QMainWindow):
         em = self.fontMetrics().height()
         sides = [self.docks["checkpoint"], self.docks["inspector"]]
         self.resizeDocks(sides, [19 * em, 22 * em], Qt.Orientation.Horizontal)
-        self.resizeDocks([self.docks["plan"]], [14 * em], Qt.Orientation.Vertical)
+        self.resizeDocks([self.docks["plan"]], [17 * em], Qt.Orientation.Vertical)
 
     def _fill_recents(self) -> None:
         self.recent_menu.clear()
@@ -424,7 +448,9 @@ class MainWindow(QMainWindow):
         event.accept()
 
     def _ask_to_close(self, titles: Sequence[str]) -> bool:
-        box = QMessageBox(QMessageBox.Icon.Question, self.tr("Close ckpt_gui?"), self.tr("This is still running:"), parent=self)
+        box = QMessageBox(
+            QMessageBox.Icon.Question, self.tr("Close ckpt_gui?"), self.tr("This is still running:"), parent=self
+        )
         box.setTextFormat(Qt.TextFormat.PlainText)
         box.setInformativeText("\n".join(titles))
         leave = box.addButton(self.tr("Stop it and close"), QMessageBox.ButtonRole.DestructiveRole)

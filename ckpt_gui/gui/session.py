@@ -1,7 +1,7 @@
 """What the window is about: one opened checkpoint, the user's decisions, and the snapshot that follows from them.
 
 Widgets hold no facts. They show the session's `Snapshot` and call its methods; a change makes a new snapshot, and
-`changed` tells everybody. Decisions are undoable values (a policy and a target), never edits of files. Undo never writes.
+`changed` tells everybody. Decisions are undoable values (a policy and a target), never edits of files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Colours, fonts and the words for states: the one place where they are chosen.
 
 Widgets ask for roles (`text`, `muted`, `state.missing`) and never name a colour. The look is Fusion with an own palette
-and a short style sheet, the same on every system, light or dark as the system says or the user chose. The platform is told
-of the choice too, so that its window frames follow; some platforms (offscreen among them) ignore that, which is why
-the palette is always ours and never read back from theirs.
+and a short style sheet, the same on every system, light or dark as the system says or the user chose. The platform is
+told of the choice too, so that its window frames follow; some platforms (offscreen among them) ignore that, which is
+why the palette is always ours and never read back from theirs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from types import MappingProxyType
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
+
+from ckpt_gui.gui.resources import resource
 
 SCHEMES = ("system", "light", "dark")
 
@@ -67,7 +69,7 @@ STATE_STYLES: Mapping[str, StateStyle] = MappingProxyType({
         StateStyle("missing", "−", "missing", "orange", "Expected, and not in the file.", strike=True),
         StateStyle("shape", "≠", "shape", "orange", "The shape is not the expected one.", bold=True),
         StateStyle("extra", "+", "extra", "teal", "In the file, and not expected.", bold=True),
-        StateStyle("transform", "⟲", "transform", "violet", "Its values must change, such as the order of rotary rows.", bold=True),
+        StateStyle("transform", "⟲", "transform", "violet", "Its values must change, such as the row order.", bold=True),
         StateStyle("renamed", "↦", "renamed", "blue", "The same tensor under another name."),
         StateStyle("tied", "⚭", "tied", "text", "One half of a tied pair: equal to the embedding."),
         StateStyle("dtype", "~", "dtype", "text", "Another element type than expected.", italic=True),
@@ -142,7 +144,7 @@ class Theme(QObject):
     def fixed_font(self) -> QFont:
         """Return the font of keys and values."""
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        font.setPointSizeF(max(6.0, self._app.font().pointSizeF() * 0.97))
+        font.setPointSizeF(max(6.0, self._app.font().pointSizeF() * 0.95))
         return font
 
     def state_font(self, name: str) -> QFont:
@@ -206,6 +208,8 @@ def _luminance(colour: QColor) -> float:
 
 def _style_sheet(colours: Mapping[str, str]) -> str:
     sheet = _SHEET
+    for name in ("chevron-down", "chevron-up"):
+        sheet = sheet.replace(f"%{name}", resource(f"icons/{name}.svg").as_posix())
     for role in sorted(colours, key=len, reverse=True):
         sheet = sheet.replace(f"@{role}", colours[role])
     return sheet
@@ -251,7 +255,14 @@ QPushButton[kind="quiet"], QToolButton[kind="quiet"] { background: transparent; 
 QPushButton[kind="quiet"]:hover, QToolButton[kind="quiet"]:hover { background: @hover; }
 QPushButton[kind="quiet"]:focus, QToolButton[kind="quiet"]:focus { border-color: @focus; }
 QToolButton::menu-indicator { image: none; width: 0; }
-QToolButton[popupMode="1"] { padding-right: 20px; }
+QToolButton[popupMode="1"] { padding-right: 30px; }
+QToolButton::menu-button { border: none; border-left: 1px solid @border; width: 20px; margin: 5px 0; }
+QToolButton::menu-arrow, QComboBox::down-arrow { image: url("%chevron-down"); width: 12px; height: 12px; }
+QComboBox::drop-down { border: none; width: 24px; }
+QSpinBox::up-button, QSpinBox::down-button { border: none; width: 20px; background: transparent; }
+QSpinBox::up-arrow { image: url("%chevron-up"); width: 10px; height: 10px; }
+QSpinBox::down-arrow { image: url("%chevron-down"); width: 10px; height: 10px; }
+QAbstractScrollArea::corner { background: transparent; border: none; }
 QToolButton[kind="segment"] { border-radius: 0; padding: 4px 10px; }
 QToolButton[kind="segment"]:checked { background: @selection; border-color: @accent; }
 
@@ -278,7 +289,6 @@ QHeaderView { background: transparent; border: none; }
 QHeaderView::section { background: @surface; color: @muted; border: none; border-bottom: 1px solid @border;
   padding: 6px 6px; font-weight: 600; }
 
-QDockWidget { titlebar-close-icon: none; titlebar-normal-icon: none; }
 QTabWidget::pane { border: 1px solid @border; border-radius: 8px; background: @surface; top: -1px; }
 QTabBar::tab { background: transparent; color: @muted; padding: 6px 12px; border: none;
   border-bottom: 2px solid transparent; }

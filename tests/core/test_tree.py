@@ -158,7 +158,9 @@ def test_states_in_a_filter_text_can_be_replaced() -> None:
 
 def test_half_a_million_keys() -> None:
     count = 500_000
-    rows = [row(f"model.layers.{n // 100}.experts.{n % 100}.w", "missing" if n == 123_456 else "same") for n in range(count)]
+    rows = [
+        row(f"model.layers.{n // 100}.experts.{n % 100}.w", "missing" if n == 123_456 else "same") for n in range(count)
+    ]
     tree = CheckpointIndex(rows)
     (layers,) = tree.children(tree.root)
     assert (layers.name, layers.size) == ("model.layers", count)

@@ -165,7 +165,9 @@ def _files(plan: Plan) -> Fact:
 
 def _sidecars(plan: Plan) -> str:
     beside = plan.source.sidecars
-    found = [name for name, there in (("config.json", beside.config), ("params.json", beside.params)) if there is not None]
+    found = [
+        name for name, there in (("config.json", beside.config), ("params.json", beside.params)) if there is not None
+    ]
     found += ["tokenizer"] if beside.tokenizer else []
     lacking = [] if plan.config else ["no config"]
     lacking += [] if beside.tokenizer else ["no tokenizer"]

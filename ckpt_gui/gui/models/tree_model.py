@@ -226,12 +226,14 @@ class TreeModel(QAbstractItemModel):
         if row.state == "shape":
             shape = f"{shape} / {shape_text(row.expected_shape or ())}"
         name = node.name or "(no name)"
-        size = human_bytes(row.nbytes) if row.ref is not None else ""
+        if row.ref is None and self._flat is not None:
+            name = self.tr("not in the file")
+        size = _short(human_bytes(row.nbytes)) if row.ref is not None else ""
         return f"{style.glyph} {style.word}", safe_text(name), safe_text(row.expected), shape, row.dtype, size
 
     def _group_cells(self, node: Node) -> tuple[str, ...]:
         states = "  ".join(f"{STATE_STYLES[s].glyph} {n}" for s, n in self._index.counts(node).items())
-        size = human_bytes(self._index.nbytes(node))
+        size = _short(human_bytes(self._index.nbytes(node)))
         return states, safe_text(node.name or "(no name)"), "", plural(node.size, "tensor"), "", size
 
     def _states(self, node: Node) -> tuple[tuple[str, int], ...]:
@@ -242,15 +244,21 @@ class TreeModel(QAbstractItemModel):
     def _font(self, node: Node, column: int) -> QFont | None:
         if column not in (Column.KEY, Column.EXPECTED):
             return None
-        if column == Column.KEY and node.is_row:
-            return self._fonts[self._index.row(node).state]
-        return self._key_font
+        return self._fonts[self._index.row(node).state] if self._carries_state(node, column) else self._key_font
 
     def _brush(self, node: Node, column: int) -> QBrush | None:
-        if column == Column.KEY:
-            state = self._index.row(node).state if node.is_row else "same"
+        if self._carries_state(node, column):
+            state = self._index.row(node).state
             return self._brushes[state] if state in ("missing", "error", "aside") else None
-        return self._brushes["muted"] if column > Column.EXPECTED else None
+        is_key = column == Column.EXPECTED or (column == Column.KEY and not (node.is_row and self._flat is not None))
+        return None if is_key else self._brushes["muted"]
+
+    def _carries_state(self, node: Node, column: int) -> bool:
+        """Return True for the name in the state's font: in a list, a missing row has only the expected one."""
+        if not node.is_row:
+            return False
+        by_expected = self._flat is not None and self._index.row(node).ref is None
+        return column == (Column.EXPECTED if by_expected else Column.KEY)
 
     def _tip(self, node: Node, column: int) -> str:
         if not node.is_row:
@@ -275,6 +283,10 @@ class TreeModel(QAbstractItemModel):
         parts = [STATE_STYLES[row.state].word, safe_text(row.path)]
         parts += [f"expected {safe_text(row.expected)}"] if row.expected and row.expected != row.key else []
         return ", ".join([*parts, f"expected {shape}" if row.ref is None else shape, row.dtype])
+
+
+def _short(size: str) -> str:
+    return size.replace(" bytes", " B").replace(" byte", " B")
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

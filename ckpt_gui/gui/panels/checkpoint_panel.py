@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
-    QComboBox, QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget,
+    QComboBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
 )  # fmt: skip
 
 from ckpt_gui.core.errors import Finding
@@ -42,7 +51,7 @@ class CheckpointPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(self.tr("Checkpoint and findings"))
-        self.setMinimumWidth(17 * self.fontMetrics().height())
+        self.setMinimumWidth(18 * self.fontMetrics().height())
         inner = QWidget()
         inner.setProperty("plain", "true")
         self._layout = QVBoxLayout(inner)
@@ -113,6 +122,7 @@ class CheckpointPanel(QScrollArea):
             name, value = label(fact.label, muted=True), label(fact.value, wrap=True)
             for each in (name, value):
                 each.setToolTip(tip_text(fact.evidence))
+            value.setMinimumWidth(6 * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             grid.addWidget(name, line, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)

@@ -1,4 +1,4 @@
-"""What the window shows while a checkpoint is opened, and if that fails: what, where, and what to do. Never a dialog."""
+"""What the window shows while a checkpoint is opened, and if that fails: what, where, what to do. Never a dialog."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import traceback
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.jobs import Job
-from ckpt_gui.gui.panels.parts import GRID, Card, button, label
+from ckpt_gui.gui.panels.parts import GRID, Card, button, clear, label
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
 from ckpt_gui.gui.wording import human_bytes
 
@@ -57,15 +57,21 @@ class ErrorPanel(QWidget):
         card.body.addLayout(head)
         self.message = label(wrap=True)
         card.body.addWidget(self.message)
-        self._details = QFormLayout()
+        self._details = QGridLayout()
         self._details.setHorizontalSpacing(2 * GRID)
         self._details.setVerticalSpacing(GRID)
+        self._details.setColumnStretch(1, 1)
         card.body.addLayout(self._details)
         card.body.addSpacing(GRID)
         card.body.addLayout(self._build_buttons())
+        # Not by alignment: a layout would work out the card's height at the width of the window.
+        middle = QHBoxLayout()
+        middle.addStretch()
+        middle.addWidget(card)
+        middle.addStretch()
         outer = QVBoxLayout(self)
         outer.addStretch(2)
-        outer.addWidget(card, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addLayout(middle)
         outer.addStretch(3)
 
     def _build_buttons(self) -> QHBoxLayout:
@@ -86,12 +92,13 @@ class ErrorPanel(QWidget):
         title, message, details = error_words(path, error)
         self.title.setText(title)
         self.message.setText(message)
-        while self._details.rowCount():
-            self._details.removeRow(0)
-        for name, text in details:
+        clear(self._details)
+        for line, (name, text) in enumerate(details):
             value = label(text, wrap=True)
+            value.setMinimumWidth((WIDTH_EM - 12) * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            self._details.addRow(label(name, muted=True), value)
+            self._details.addWidget(label(name, muted=True), line, 0, Qt.AlignmentFlag.AlignTop)
+            self._details.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
         self._report = "\n".join([title, message, *(f"{name}: {text}" for name, text in details)])
         if not isinstance(error, CheckpointError | OSError):
             self._report += "\n" + "".join(traceback.format_exception(error))
@@ -114,11 +121,11 @@ def error_words(path: str, error: BaseException) -> tuple[str, str, list[tuple[s
         details += [("Tensor", safe_text(error.key))] if error.key else []
         details += [("What to do", safe_text(error.fix, 500))] if error.fix else []
         details.append(("Code", error.code))
-        return f"{name} can not be opened", safe_text(error.message, 1000), details
+        return f"{name} cannot be opened", safe_text(error.message, 1000), details
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         details.append(("What to do", "Check that the file is there and that you may read it, then try again."))
-        return f"{name} can not be opened", f"The system says: {safe_text(reason)}.", details
+        return f"{name} cannot be opened", f"The system says: {safe_text(reason)}.", details
     details.append(("What to do", "This is a fault of this program. Copy the details and report them."))
     return f"Something went wrong with {name}", f"{type(error).__name__}: {safe_text(str(error), 300)}", details
 
@@ -157,6 +164,8 @@ class LoadingPanel(QWidget):
 
     def show_progress(self, _job: Job, text: str, done: int, total: int) -> None:
         """Show how far it is, in bytes."""
-        self.step.setText(f"{safe_text(text, 80)}: {human_bytes(done)} of {human_bytes(total)}" if total else safe_text(text, 80))
+        self.step.setText(
+            f"{safe_text(text, 80)}: {human_bytes(done)} of {human_bytes(total)}" if total else safe_text(text, 80)
+        )
         self.bar.setRange(0, 1000 if total else 0)
         self.bar.setValue(round(1000 * done / total) if total else 0)

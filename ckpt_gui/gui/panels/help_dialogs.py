@@ -45,9 +45,11 @@ class LegendDialog(QDialog):
         card = Card()
         card.body.addWidget(label(self.tr("How serious a finding is"), bold=True, size=1.15))
         meanings = {
-            "error": self.tr("It will not load, or not rightly."), "warning": self.tr("Something is not as it should be."),
-            "info": self.tr("Good to know."), "ok": self.tr("Checked, and as it should be."),
-        }  # fmt: skip
+            "error": self.tr("It will not load, or not rightly."),
+            "warning": self.tr("Something is not as it should be."),
+            "info": self.tr("Good to know."),
+            "ok": self.tr("Checked, and as it should be."),
+        }
         grid = _grid()
         for line, (name, (glyph, word, _)) in enumerate(SEVERITY_STYLES.items()):
             grid.addWidget(self._glyph(glyph, f"severity.{name}"), line, 0)
@@ -79,7 +81,9 @@ class AboutDialog(QDialog):
         words.setSpacing(GRID)
         words.addWidget(label(f"ckpt_gui {program_version()}", size=1.5, bold=True))
         for text in (
-            self.tr("Opens a language-model checkpoint, shows how it differs from what it should be, and writes it fixed."),
+            self.tr(
+                "Opens a language-model checkpoint, shows how it differs from what it should be, and writes it fixed."
+            ),
             self.tr("Nothing in a file is ever executed. Nothing is ever written over a source."),
             self.tr("Apache License 2.0."),
         ):

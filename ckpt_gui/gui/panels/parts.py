@@ -6,7 +6,18 @@ import html
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QLayout, QLayoutItem, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QLayoutItem,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)  # fmt: skip
 
 from ckpt_gui.core.keys import safe_text
 
@@ -14,7 +25,10 @@ GRID = 8  # all distances are multiples of it, or half of it
 
 
 def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool = False, wrap: bool = False) -> QLabel:
-    """Return a plain-text label; its size is relative to the application's font."""
+    """Return a plain-text label; its size is relative to the application's font.
+
+    A grid works out its least height at the least widths of its cells, so a label that wraps gets one that is usual.
+    """
     made = QLabel(text)
     made.setTextFormat(Qt.TextFormat.PlainText)
     made.setWordWrap(wrap)
@@ -26,7 +40,7 @@ def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool 
         made.setProperty("tone", "muted")
     if wrap:
         made.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
-        made.setMinimumWidth(GRID)
+        made.setMinimumWidth(9 * made.fontMetrics().height())
     return made
 
 
@@ -68,6 +82,21 @@ class Card(QFrame):
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(padding, padding, padding, padding)
         self.body.setSpacing(GRID)
+
+
+class DockTitle(QWidget):
+    """The title of a dock, with a button that hides it."""
+
+    def __init__(self, dock: QDockWidget) -> None:
+        super().__init__(dock)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(int(1.5 * GRID), GRID // 2, GRID // 2, 0)
+        line.addWidget(label(dock.windowTitle(), bold=True, muted=True), 1)
+        hide = button("✕", kind="quiet", tip=self.tr("Hide; the View menu shows it again"))
+        hide.setAccessibleName(self.tr("Hide {}").format(dock.windowTitle()))
+        hide.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        hide.clicked.connect(dock.hide)
+        line.addWidget(hide)
 
 
 class ElidedLabel(QLabel):

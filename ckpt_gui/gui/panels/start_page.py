@@ -6,7 +6,7 @@ import os
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.panels.parts import GRID, Card, ElidedLabel, button, clear, label, tip_text
@@ -61,10 +61,11 @@ class StartPage(QScrollArea):
         layout.addSpacing(GRID)
         layout.addWidget(self._build_drop_area())
         self.recent_card = Card()
+        self.recent_card.body.setContentsMargins(GRID, 2 * GRID, 2 * GRID, GRID)
         self.recent_card.body.setSpacing(0)
         layout.addWidget(self.recent_card)
         layout.addWidget(self._build_formats())
-        layout.addStretch(3)
+        layout.addStretch(4)
         self.setWidget(page)
 
     def _build_title(self) -> QHBoxLayout:
@@ -74,8 +75,12 @@ class StartPage(QScrollArea):
         words = QVBoxLayout()
         words.setSpacing(GRID // 2)
         words.addWidget(label(self.tr("Inspect and fix a checkpoint"), size=1.9, bold=True))
-        text = self.tr("See what a language-model checkpoint is, how it differs from what it should be, and write it fixed.")
-        words.addWidget(label(text, muted=True, wrap=True))
+        text = self.tr(
+            "See what a language-model checkpoint is, how it differs from what it should be, and write it fixed."
+        )
+        about = label(text, muted=True, wrap=True)
+        about.setMinimumWidth((WIDTH_EM - 6) * self.fontMetrics().height())
+        words.addWidget(about)
         line = QHBoxLayout()
         line.setSpacing(2 * GRID)
         line.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
@@ -87,7 +92,9 @@ class StartPage(QScrollArea):
         layout = QVBoxLayout(self.drop_area)
         layout.setContentsMargins(3 * GRID, 4 * GRID, 3 * GRID, 4 * GRID)
         layout.setSpacing(2 * GRID)
-        layout.addWidget(label(self.tr("Drop a file or a folder here"), size=1.25, bold=True), 0, Qt.AlignmentFlag.AlignCenter)
+        layout.addWidget(
+            label(self.tr("Drop a file or a folder here"), size=1.25, bold=True), 0, Qt.AlignmentFlag.AlignCenter
+        )
         self.file_button = button(self.tr("Open file…"), kind="primary", tip="Ctrl+O")
         self.folder_button = button(self.tr("Open folder…"), tip="Ctrl+Shift+O")
         self.sample_button = button(self.tr("Try the sample"), tip=self.tr("A tiny Llama, saved from torch.compile"))
@@ -102,15 +109,25 @@ class StartPage(QScrollArea):
 
     def _build_formats(self) -> QWidget:
         box = QWidget()
-        layout = QVBoxLayout(box)
-        layout.setContentsMargins(GRID // 2, 0, GRID // 2, 0)
-        layout.setSpacing(GRID // 2)
-        for text in (
-            self.tr("Reads safetensors, PyTorch files (.pt .pth .bin .ckpt) and folders of shards with an index."),
-            self.tr("Writes Hugging Face, Meta and torchtune layouts."),
-            self.tr("Nothing in a file is ever executed, and a source is never written over."),
-        ):
-            layout.addWidget(label(text, muted=True, wrap=True))
+        grid = QGridLayout(box)
+        grid.setContentsMargins(GRID // 2, 0, GRID // 2, 0)
+        grid.setHorizontalSpacing(3 * GRID)
+        grid.setVerticalSpacing(GRID // 2)
+        columns = (
+            (self.tr("Reads"), self.tr("safetensors"), self.tr(".pt  .pth  .bin  .ckpt"), self.tr("folders of shards")),
+            (self.tr("Writes"), self.tr("Hugging Face"), self.tr("Meta"), self.tr("torchtune")),
+            (
+                self.tr("Never"),
+                self.tr("executes what is in a file"),
+                self.tr("writes over a source"),
+                self.tr("guesses head counts"),
+            ),
+        )
+        for column, (title, *lines) in enumerate(columns):
+            grid.setColumnStretch(column, 1)
+            grid.addWidget(label(title, bold=True), 0, column)
+            for line, text in enumerate(lines, 1):
+                grid.addWidget(label(text, muted=True), line, column)
         return box
 
     def refresh(self) -> None:
@@ -120,7 +137,7 @@ class StartPage(QScrollArea):
         self.recent_card.setVisible(bool(recents))
         if recents:
             title = label(self.tr("Recent"), bold=True)
-            title.setContentsMargins(0, 0, 0, GRID // 2)
+            title.setContentsMargins(GRID + 2, 0, 0, GRID // 2)
             self.recent_card.body.addWidget(title)
         for path in recents[:6]:
             self.recent_card.body.addWidget(self._recent(path))

@@ -5,7 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
-    QAbstractButton, QSizePolicy, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget,
+    QAbstractButton,
+    QSizePolicy,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
 )  # fmt: skip
 
 from ckpt_gui.gui.models.tree_model import STATES_ROLE
@@ -76,7 +81,9 @@ class StateDelegate(QStyledItemDelegate):
         super().__init__(view)
         self._theme, self._view = theme, view
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
         """Paint the ground as the style does, then the pieces."""
         box = QStyleOptionViewItem(option)
         self.initStyleOption(box, index)
@@ -97,9 +104,9 @@ class StateDelegate(QStyledItemDelegate):
         style, colour = self._theme.state(state), self._theme.color(f"state.{state}")
         metrics = QFontMetrics(font)
         if state == "error":
-            width = metrics.horizontalAdvance(style.word) + 3 * GAP
-            painter.fillRect(rect.adjusted(-4, 2, 0, -2).intersected(QRect(rect.x() - 4, rect.y(), width, rect.height())),
-                             self._theme.color("error_ground"))  # fmt: skip
+            width = metrics.horizontalAdvance(style.word) + metrics.height() + 2 * GAP
+            ground = QRect(rect.x() - 4, rect.y() + 2, width, rect.height() - 4)
+            painter.fillRect(ground, self._theme.color("error_ground"))
         painter.setPen(colour)
         glyph_width = round(metrics.height() * 1.1)
         centre = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
@@ -110,7 +117,7 @@ class StateDelegate(QStyledItemDelegate):
 
     def _paint_group(self, painter: QPainter, rect: QRect, font: QFont, states: tuple[tuple[str, int], ...]) -> None:
         metrics = QFontMetrics(font)
-        glyph_width = round(metrics.height() * 1.1)
+        glyph_width = round(metrics.height())
         centre = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
         x = rect.x()
         for state, count in states:
@@ -119,9 +126,9 @@ class StateDelegate(QStyledItemDelegate):
             painter.setFont(_bold(font))
             painter.drawText(QRect(x, rect.y(), glyph_width, rect.height()), centre, self._theme.state(state).glyph)
             painter.setFont(font)
-            x += glyph_width + 2
+            x += glyph_width + 1
             painter.drawText(QRect(x, rect.y(), rect.right() - x, rect.height()), Qt.AlignmentFlag.AlignVCenter, text)
-            x += metrics.horizontalAdvance(text) + GAP
+            x += metrics.horizontalAdvance(text) + GAP // 2 + 1
 
 
 def _bold(font: QFont) -> QFont:

@@ -34,7 +34,6 @@ class StatusBar(QStatusBar):
         self.badge = label(self.tr("READ-ONLY"), size=0.85, bold=True, muted=True)
         self.badge.setToolTip(self.tr("What you open is only read. Fixed checkpoints are written to a new folder."))
         self.path = ElidedLabel()
-        self.summary = label(muted=True)
         self.selection = label(muted=True)
         self.work = QWidget()
         self.job_text = label()
@@ -55,7 +54,7 @@ class StatusBar(QStatusBar):
         whole.setSpacing(2 * GRID)
         whole.addWidget(self.badge)
         whole.addWidget(self.path, 1)
-        for each in (self.selection, self.summary, self.work):
+        for each in (self.selection, self.work):
             whole.addWidget(each)
         self.addWidget(all_, 1)
 
@@ -65,12 +64,9 @@ class StatusBar(QStatusBar):
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self.path.set_text(snapshot.source.path)
-        self.summary.setText(self.tr("After the plan: {}").format(snapshot.diff.summary()))
-        self.summary.setAccessibleName(self.summary.text())
 
     def _nothing(self) -> None:
-        for each in (self.summary, self.selection):
-            each.clear()
+        self.selection.clear()
         self.path.set_text("")
 
     def _on_started(self, job: Job) -> None:

@@ -7,8 +7,19 @@ from collections.abc import Collection, Mapping
 from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView, QButtonGroup, QComboBox, QHBoxLayout, QHeaderView, QLineEdit, QMenu, QPushButton,
-    QStackedLayout, QToolButton, QTreeView, QVBoxLayout, QWidget,
+    QAbstractItemView,
+    QButtonGroup,
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QStackedLayout,
+    QToolButton,
+    QTreeView,
+    QVBoxLayout,
+    QWidget,
 )  # fmt: skip
 
 from ckpt_gui.core.diff import STATES, Row
@@ -21,6 +32,7 @@ from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip, StateDelegate
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.wording import plural
 
 DEBOUNCE_MS = 200
 MANY = 50_000  # rows above which the filter runs in a job
@@ -98,7 +110,7 @@ class TreePanel(QWidget):
         layout.setSpacing(GRID)
         layout.addLayout(top)
         layout.addWidget(self._build_chips())
-        self._only = button("", kind="quiet", tip=self.tr("Show all keys again"))
+        self._only = button(self.tr("Show all"), kind="quiet", tip=self.tr("Show all keys again"))
         self._only.hide()
         layout.addWidget(self._only, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addLayout(self._build_view(), 1)
@@ -108,7 +120,10 @@ class TreePanel(QWidget):
         box = QHBoxLayout()
         box.setSpacing(0)
         for mode, (text, tip) in enumerate(
-            ((self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")), (self.tr("List"), self.tr("Whole keys (Ctrl+2)")))
+            (
+                (self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")),
+                (self.tr("List"), self.tr("Whole keys (Ctrl+2)")),
+            )
         ):
             made = QToolButton()
             made.setText(text)
@@ -140,7 +155,7 @@ class TreePanel(QWidget):
         view.setAlternatingRowColors(False)
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        view.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        view.setTextElideMode(Qt.TextElideMode.ElideLeft)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.setItemDelegateForColumn(Column.STATE, StateDelegate(self._theme, view))
         view.setTreePosition(Column.KEY)
@@ -166,11 +181,16 @@ class TreePanel(QWidget):
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(2 * em)
         header.setSectionsMovable(False)
-        for column, width in ((Column.STATE, 7), (Column.SHAPE, 7), (Column.DTYPE, 4), (Column.SIZE, 5)):
+        for column, width in (
+            (Column.STATE, 7.8),
+            (Column.SHAPE, 6.2),
+            (Column.DTYPE, 3.4),
+            (Column.SIZE, 4.6),
+            (Column.KEY, 14.5),
+        ):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             header.resizeSection(column, round(width * em))
-        for column in (Column.KEY, Column.EXPECTED):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(Column.EXPECTED, QHeaderView.ResizeMode.Stretch)
 
     # ------------------------------------------------------------------------------------------------------- showing
 
@@ -211,18 +231,26 @@ class TreePanel(QWidget):
         self.model.show_rows(index, hits.rows if flat else None)
         if not flat:
             self._unfold_first(index) if was_empty or not kept else self._unfold(kept)
+        # Whole keys need as much room as the expected ones; the parts in a tree need less.
+        key_mode = QHeaderView.ResizeMode.Stretch if flat else QHeaderView.ResizeMode.Interactive
+        self.view.header().setSectionResizeMode(Column.KEY, key_mode)
+        self.view.setRootIsDecorated(not flat)
         self._modes.button(int(flat)).setChecked(True)
         self._modes.button(0).setEnabled(not filtered)
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
         self._show_counts(hits.counts, wanted.states, len(hits.rows), len(index.rows), filtered)
         self._restore_current(index)
 
-    def _show_counts(self, counts: Mapping[str, int], states: Collection[str], hits: int, total: int, filtered: bool) -> None:
+    def _show_counts(
+        self, counts: Mapping[str, int], states: Collection[str], hits: int, total: int, filtered: bool
+    ) -> None:
         for state, chip in self.chips.items():
             chip.set_count(counts.get(state, 0))
             chip.setChecked(state in states)
             chip.setVisible(bool(chip.count) or state in ALWAYS or state in states)
-        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}") if filtered else f"{total:,}")
+        self.counter.setText(
+            self.tr("{} of {}").format(f"{hits:,}", f"{total:,}") if filtered else plural(total, "tensor")
+        )
 
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
@@ -303,7 +331,9 @@ class TreePanel(QWidget):
 
     def copy_rows(self) -> None:
         """Copy the selected rows as a table for a spreadsheet."""
-        lines = ["\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self._selected_rows()]
+        lines = [
+            "\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self._selected_rows()
+        ]
         if lines:
             QGuiApplication.clipboard().setText("\n".join(lines))
 
@@ -433,7 +463,9 @@ class TreePanel(QWidget):
         if node.is_row:
             row = self.model.tree.row(node)
             menu.addAction(self.tr("Copy key"), self.copy_keys)
-            copy = menu.addAction(self.tr("Copy expected key"), lambda: QGuiApplication.clipboard().setText(row.expected))
+            copy = menu.addAction(
+                self.tr("Copy expected key"), lambda: QGuiApplication.clipboard().setText(row.expected)
+            )
             copy.setEnabled(bool(row.expected))
             menu.addAction(self.tr("Copy rows as a table"), self.copy_rows)
             menu.addSeparator()
@@ -461,4 +493,3 @@ class TreePanel(QWidget):
     def chips_shown(self) -> list[str]:
         """The states that have a chip now."""
         return [state for state, chip in self.chips.items() if not chip.isHidden()]
-

@@ -1,0 +1,371 @@
+"""The window: pages, findings, errors, closing, actions."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.gui import session as session_module
+from ckpt_gui.gui.actions import ACTIONS
+from ckpt_gui.gui.app import Hooks, Windows
+from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.main_window import MainWindow, tensors_to_fix
+from ckpt_gui.gui.panels.error_panel import error_words
+from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
+from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.theme import Theme
+from tests.gui.checkpoints import PatternReader, llama_refs, source
+from tests.gui.windows import make_window, snapshot_of
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
+    return make_window(qtbot, qapp)
+
+
+def opened(window: MainWindow, qtbot: QtBot, path: Path | str) -> None:
+    with qtbot.waitSignal(window.settled):
+        window.open_path(str(path))
+
+
+# ----------------------------------------------------------------------------------------------------------- start page
+
+
+def test_the_start_page_comes_first_and_offers_the_sample(window: MainWindow, qtbot: QtBot) -> None:
+    assert window.pages.currentWidget() is window.start_page
+    assert not any(dock.isVisible() for dock in window.docks.values())
+    assert not window.actions_by_id["export"].isEnabled()
+    with qtbot.waitSignal(window.settled):
+        qtbot.mouseClick(window.start_page.sample_button, Qt.MouseButton.LeftButton)
+    assert window.pages.currentWidget() is window.tree_panel
+    assert all(dock.isVisible() for dock in window.docks.values())
+    assert window.checkpoint_panel.card is not None
+    assert window.checkpoint_panel.card.title == "Llama, Meta layout"
+    assert window.fix_button.text() == "Fix 30…"
+    assert window.settings.recents()[0].endswith("tiny-llama-compiled.pt")
+
+
+def test_recents_are_listed_and_dead_ones_can_be_removed(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    window.settings.add_recent(str(tmp_path))
+    window.settings.add_recent("/gone/model.pt")
+    window.start_page.refresh()
+    buttons = [b for b in window.start_page.recent_card.findChildren(QAbstractButton) if b.parent() is not None]
+    by_name = {b.accessibleName(): b for b in buttons}
+    assert not by_name["Open /gone/model.pt"].isEnabled()
+    qtbot.mouseClick(by_name["Remove /gone/model.pt from the list"], Qt.MouseButton.LeftButton)
+    assert window.settings.recents() == [str(tmp_path)]
+
+
+def test_recents_keep_ten_newest_first() -> None:
+    settings = Settings()
+    for number in range(12):
+        settings.add_recent(f"/x/{number}")
+    settings.add_recent("/x/5")
+    assert settings.recents()[:2] == ["/x/5", "/x/11"]
+    assert len(settings.recents()) == 10
+    settings.clear()
+    assert settings.recents() == []
+    settings.add_recent("/one")
+    assert Settings().recents() == ["/one"]
+
+
+def test_files_can_be_dropped(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "a.pt")), QUrl.fromLocalFile(str(tmp_path / "b.pt"))])
+    action, buttons, keys = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    more: list[list[str]] = []
+    window.more_paths.connect(more.append)
+    with qtbot.waitSignal(window.settled):
+        window.dropEvent(QDropEvent(QPointF(1, 1), action, data, buttons, keys))
+    assert window._last_path == str(tmp_path / "a.pt")
+    assert more == [[str(tmp_path / "b.pt")]]
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_a_file_that_is_none_is_told_in_place(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "notes.pt"
+    path.write_bytes(b"hello, this is no checkpoint")
+    opened(window, qtbot, path)
+    panel = window.error_panel
+    assert window.pages.currentWidget() is panel
+    assert panel.title.text() == "notes.pt cannot be opened"
+    assert panel.message.text()
+    assert window.windowTitle().startswith("notes.pt")
+    path.write_bytes(b"")
+    with qtbot.waitSignal(window.settled):
+        qtbot.mouseClick(panel.again_button, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(panel.leave_button, Qt.MouseButton.LeftButton)
+    assert window.pages.currentWidget() is window.start_page
+
+
+def test_error_words_say_what_where_and_what_to_do() -> None:
+    error = CheckpointError(
+        "truncated", "It ends early.", fix="Copy it again.", path="/m/a.pt", offset=1234, key="w\x1b"
+    )
+    title, message, details = error_words("/m", error)
+    assert (title, message) == ("m cannot be opened", "It ends early.")
+    assert dict(details) == {
+        "Where": "/m/a.pt, at byte 1,234", "Tensor": "w\\x1b", "What to do": "Copy it again.", "Code": "truncated",
+    }  # fmt: skip
+    assert "Permission denied" in error_words("/m", PermissionError(13, "Permission denied"))[1]
+    assert "fault of this program" in error_words("/m", ZeroDivisionError())[2][1][1]
+
+
+def test_an_unexpected_exception_is_shown_and_can_be_copied(qtbot: QtBot, qapp: QApplication) -> None:
+    windows = Windows(Settings(), Theme(qapp, "light"))
+    window = windows.add()
+    qtbot.addWidget(window)
+    window.show_trouble(ValueError("odd <b>"))
+    assert window.trouble_bar.isVisible()
+    assert "ValueError: odd <b>" in window.trouble_bar.text.text()
+    windows.close_all()
+
+
+@pytest.mark.allow_log("ValueError")
+def test_the_hooks_catch_and_are_taken_off_again(qtbot: QtBot, qapp: QApplication) -> None:
+    import sys
+
+    windows = Windows(Settings(), Theme(qapp, "light"))
+    window = windows.add()
+    qtbot.addWidget(window)
+    before = sys.excepthook
+    hooks = Hooks(windows)
+    error = ValueError("from a slot")
+    sys.excepthook(ValueError, error, None)
+    hooks.remove()
+    assert sys.excepthook is before
+    assert "from a slot" in window.trouble_bar.text.text()
+
+
+# ------------------------------------------------------------------------------------------------------------- findings
+
+
+def test_a_click_on_a_finding_shows_its_tensors(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    card = next(c for c in window.checkpoint_panel.finding_cards if c.finding.code == "wrapper-prefix")
+    qtbot.mouseClick(card, Qt.MouseButton.LeftButton)
+    panel = window.tree_panel
+    assert panel.model.flat
+    assert panel.model.rowCount() == len(card.finding.keys)
+    assert panel.view.currentIndex().row() == 0
+    assert "wrapper-prefix" in panel._only.text()
+    qtbot.mouseClick(panel._only, Qt.MouseButton.LeftButton)
+    assert not panel.model.flat
+
+
+def test_missing_tensors_come_first_and_are_shown_by_state(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source(without="layers.1"))
+    cards = window.checkpoint_panel.finding_cards
+    assert cards[0].finding.code == "missing-tensor"
+    cards[0].setFocus()
+    qtbot.keyClick(cards[0], Qt.Key.Key_Return)
+    assert window.tree_panel.filter_box.text() == "state:missing"
+    assert window.tree_panel.model.rowCount() == 9
+
+
+def test_the_card_says_what_it_is(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source(llama_refs(prefix="_orig_mod.", section=("model",))))
+    card = window.checkpoint_panel.card
+    assert card is not None
+    assert card.nesting == ("inside {'model': …}", "inside torch.compile")
+    facts = {fact.label: fact.value for fact in card.facts}
+    assert facts["Types"] == "bf16 100 %"
+    assert facts["Model"] == "2 layers, hidden 8, 2 heads (1 key/value)"
+    assert facts["Beside it"] == "params.json, no tokenizer"
+    assert card.safe
+    assert "All 21 expected tensors are there" in card.passed
+    assert "params.json agrees with the tensors" in card.passed
+
+
+def test_foreign_objects_are_told(qtbot: QtBot, qapp: QApplication) -> None:
+    unsafe = Finding("unsafe-pickle", "error", "It would call os.system.", fix="Export it.")
+    card = make_window(qtbot, qapp, source(problems=(unsafe,))).checkpoint_panel.card
+    assert card is not None
+    assert not card.safe
+    assert "would run code" in card.safety
+    assert not any("opens whole" in text for text in card.passed)
+
+
+def test_the_user_chooses_between_sections(qtbot: QtBot, qapp: QApplication) -> None:
+    refs = [*llama_refs(section=("model",)), *llama_refs(section=("ema",))]
+    window = make_window(qtbot, qapp, source(refs))
+    card = window.checkpoint_panel.card
+    assert card is not None
+    assert set(card.sections) == {("model",), ("ema",)}
+    window.session.change_policy(section=("ema",))
+    assert window.session.snapshot is not None
+    assert window.session.snapshot.plan.section == ("ema",)
+    assert window.isWindowModified()
+    window.session.undo_stack.undo()
+    assert window.session.snapshot.plan.section == ("model",)
+    assert not window.isWindowModified()
+
+
+def test_names_from_the_file_are_never_rich_text(qtbot: QtBot, qapp: QApplication) -> None:
+    refs = [*llama_refs(prefix="_orig_mod."), TensorRef("<h1>big</h1>", "bf16", (2,), (), "w.pt", "x")]
+    window = make_window(qtbot, qapp, source(refs, path="<h1>path</h1>"))
+    for found in window.findChildren(QLabel):
+        if "h1" in found.text():
+            assert found.textFormat() == Qt.TextFormat.PlainText, found.text()
+
+
+# -------------------------------------------------------------------------------------------------- session and closing
+
+
+def test_closing_closes_the_files(qtbot: QtBot, qapp: QApplication) -> None:
+    made = source()
+    window = make_window(qtbot, qapp, made)
+    window.close_checkpoint()
+    reader = made.readers["w.pt"]
+    assert isinstance(reader, PatternReader)
+    assert reader.closed
+    assert window.pages.currentWidget() is window.start_page
+    assert window.tree_panel.model.rowCount() == 0
+
+
+def test_a_source_that_comes_after_the_user_moved_on_is_closed(
+    window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, late = threading.Event(), source()
+
+    def slow(path: object, **_: object) -> object:
+        go.wait(5)
+        return late
+
+    monkeypatch.setattr(session_module, "open_checkpoint", slow)
+    window.open_path("slow.pt")
+    window.session.close()
+    go.set()
+    reader = late.readers["w.pt"]
+    assert isinstance(reader, PatternReader)
+    qtbot.waitUntil(lambda: reader.closed)
+    assert window.session.snapshot is None
+
+
+def test_closing_the_window_while_opening_leaves_nothing(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = source()
+    monkeypatch.setattr(session_module, "open_checkpoint", lambda path, **_: late)
+    window.open_path("quick.pt")
+    window.close()
+    reader = late.readers["w.pt"]
+    assert isinstance(reader, PatternReader)
+    assert reader.closed
+
+
+def test_opening_can_be_cancelled(window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = source()
+
+    def slow(path: object, cancelled: object = None, **_: object) -> object:
+        assert callable(cancelled)
+        while not cancelled():
+            pass
+        return late
+
+    monkeypatch.setattr(session_module, "open_checkpoint", slow)
+    window.open_path("slow.pt")
+    assert window.pages.currentWidget() is window.loading_panel
+    with qtbot.waitSignal(window.settled):
+        window.loading_panel.cancel.emit()
+    assert window.pages.currentWidget() is window.start_page
+
+
+def test_closing_with_running_work_asks_by_name(window: MainWindow, qtbot: QtBot) -> None:
+    go, asked, answers = threading.Event(), [], [False, True]
+
+    def work(job: Job) -> None:
+        while not (job.cancelled() or go.wait(0.01)):
+            pass
+
+    window.jobs.start("Exporting tiny", work, lambda _: None, lambda _: None)
+    window.ask_to_close = lambda titles: bool(asked.append(list(titles))) or answers.pop(0)
+    assert not window.close()
+    assert window.isVisible()
+    assert window.close()
+    assert asked == [["Exporting tiny"], ["Exporting tiny"]]
+    assert not window.jobs.running()
+
+
+def test_a_large_checkpoint_is_planned_in_a_job(
+    qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "MANY", 3)
+    window = make_window(qtbot, qapp, source())
+    window.session.change_target(layout="meta")
+    window.session.change_target(layout="torchtune")
+    qtbot.waitUntil(lambda: not window.jobs.running())
+    assert window.session.snapshot is not None
+    assert window.session.snapshot.decisions.target.layout == "torchtune"
+
+
+def test_tensors_to_fix_counts_what_changes() -> None:
+    assert tensors_to_fix(snapshot_of(source())) == 21
+    assert tensors_to_fix(snapshot_of(source(llama_refs("hf"), params=None))) == 0
+
+
+# -------------------------------------------------------------------------------------------------------------- actions
+
+
+def test_every_action_has_a_handler_and_no_shortcut_is_taken_twice(window: MainWindow) -> None:
+    taken: dict[str, str] = {}
+    for spec in ACTIONS:
+        assert callable(getattr(window, spec.handler))
+        for key in window.actions_by_id[spec.id].shortcuts():
+            assert key.toString() not in taken, (spec.id, taken[key.toString()])
+            taken[key.toString()] = spec.id
+    assert taken["Ctrl+O"] == "open-file"
+
+
+def test_shortcuts_move_through_the_differences(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    window.actions_by_id["next"].trigger()
+    assert window.tree_panel.view.currentIndex().isValid()
+    window.actions_by_id["list"].trigger()
+    assert window.tree_panel.model.flat
+    window.actions_by_id["tree"].trigger()
+    assert not window.tree_panel.model.flat
+
+
+def test_controls_have_names(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    mine = (
+        window.start_page,
+        window.error_panel,
+        window.tree_panel,
+        window.checkpoint_panel,
+        window.tool_bar,
+        window.status_bar,
+    )
+    nameless = [
+        (type(panel).__name__, type(w).__name__, w.objectName())
+        for panel in mine
+        for kind in (QAbstractButton, QLineEdit)
+        for w in panel.findChildren(kind)
+        if not (w.accessibleName() or getattr(w, "text", str)()) and not w.objectName().startswith("qt_")
+        and type(w.parent()).__name__ not in ("QLineEdit",)
+    ]  # fmt: skip
+    assert not nameless
+
+
+def test_the_scheme_is_remembered(window: MainWindow) -> None:
+    window.actions_by_id["theme-dark"].trigger()
+    assert window.theme.dark
+    assert Settings().scheme == "dark"
+    window.actions_by_id["theme-light"].trigger()
+    assert not window.theme.dark
+
+
+def test_help_opens(window: MainWindow, qtbot: QtBot) -> None:
+    for made in (LegendDialog(window.theme, window), AboutDialog(window)):
+        made.open()
+        assert made.isVisible()
+        made.close()

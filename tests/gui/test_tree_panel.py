@@ -1,0 +1,171 @@
+"""The key tree: filter, chips, walk over differences, sticky selection, layouts."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from ckpt_gui.core.diff import Row
+from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.panels import tree_panel
+from ckpt_gui.gui.panels.tree_panel import TreePanel
+from tests.gui.checkpoints import llama_refs, source
+from tests.gui.windows import make_window
+
+WQ = "_orig_mod.layers.0.attention.wq.weight"
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
+    return make_window(qtbot, qapp, source())
+
+
+@pytest.fixture
+def panel(window: MainWindow) -> TreePanel:
+    return window.tree_panel
+
+
+def shown(panel: TreePanel) -> list[str]:
+    """Return the keys in the list."""
+    rows = (panel.model.row(panel.model.index(n, 0)) for n in range(panel.model.rowCount()))
+    return [row.path for row in rows if row is not None]
+
+
+def test_typing_filters_after_a_moment(panel: TreePanel, qtbot: QtBot) -> None:
+    qtbot.keyClicks(panel.filter_box, "wq !layers.0")
+    assert not panel.model.flat, "not yet"
+    qtbot.waitUntil(lambda: panel.model.flat)
+    assert shown(panel) == ["_orig_mod.layers.1.attention.wq.weight"]
+    assert panel.counter.text() == f"1 of {len(panel.model.tree.rows)}"
+
+
+def test_enter_filters_at_once_and_escape_clears(panel: TreePanel, qtbot: QtBot) -> None:
+    qtbot.keyClicks(panel.filter_box, "wq")
+    qtbot.keyClick(panel.filter_box, Qt.Key.Key_Return)
+    assert len(shown(panel)) == 2
+    qtbot.keyClick(panel.filter_box, Qt.Key.Key_Escape)
+    assert panel.filter_box.text() == ""
+    assert not panel.model.flat
+
+
+def test_chips_are_switches_with_live_counts(panel: TreePanel, qtbot: QtBot) -> None:
+    assert panel.chips["transform"].count == 4
+    qtbot.mouseClick(panel.chips["transform"], Qt.MouseButton.LeftButton)
+    assert panel.filter_box.text() == "state:transform"
+    assert all("wq" in key or "wk" in key for key in shown(panel))
+    panel.set_filter("wq state:transform")
+    assert panel.chips["transform"].count == 2, "counts follow the rest of the filter"
+    assert panel.chips["transform"].isChecked()
+    qtbot.mouseClick(panel.chips["transform"], Qt.MouseButton.LeftButton)
+    assert panel.filter_box.text() == "wq"
+
+
+def test_chips_without_rows_are_away_except_the_two_that_matter(panel: TreePanel) -> None:
+    assert panel.chips_shown == ["missing", "extra", "transform", "renamed"]
+
+
+def test_a_filter_without_hits_says_so_and_offers_a_way_out(panel: TreePanel, qtbot: QtBot) -> None:
+    panel.set_filter("nothing-like-this")
+    assert panel._stack.currentWidget() is panel._nothing
+    qtbot.mouseClick(panel._clear, Qt.MouseButton.LeftButton)
+    assert panel._stack.currentWidget() is panel.view
+
+
+def test_a_filter_over_many_rows_runs_in_a_job(panel: TreePanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_panel, "MANY", 3)
+    panel.set_filter("wq")
+    panel.set_filter("wk")
+    assert panel._session.jobs.running()
+    qtbot.waitUntil(lambda: not panel._session.jobs.running())
+    assert all("wk" in key for key in shown(panel))
+
+
+def test_selection_is_told_and_survives_filter_and_layout(panel: TreePanel) -> None:
+    said: list[Row | None] = []
+    panel.selected.connect(said.append)
+    assert panel.select_key(WQ)
+    assert said[-1] is not None
+    assert said[-1].key == WQ
+    panel.set_filter("wq")
+    assert said[-1] is not None
+    assert said[-1].key == WQ
+    panel.clear_filter()
+    panel._session.change_target(layout="torchtune")
+    assert said[-1] is not None
+    assert said[-1].key == WQ
+    assert said[-1].expected == "layers.0.attn.q_proj.weight"
+    assert not panel.select_key("no such key")
+
+
+def test_unfolded_groups_stay_unfolded(panel: TreePanel) -> None:
+    def unfolded() -> set[str]:
+        return panel._unfolded()
+
+    before = unfolded()
+    assert before, "a small tree is unfolded on opening"
+    panel.view.collapseAll()
+    panel.view.expand(panel.model.index(0, 0))
+    one = unfolded()
+    assert len(one) == 1
+    panel._session.change_target(layout="same")
+    assert unfolded() == one
+
+
+def test_next_and_previous_difference(panel: TreePanel) -> None:
+    said: list[Row | None] = []
+    panel.selected.connect(said.append)
+    panel.step(forward=True)
+    panel.step(forward=True)
+    first, second = said
+    assert first is not None
+    assert second is not None
+    panel.step(forward=False)
+    assert said[-1] is first
+    panel.set_filter("wq")
+    panel.step(forward=True)
+    panel.step(forward=True)
+    assert {row.key for row in said[-2:] if row} <= set(shown(panel))
+
+
+def test_layout_combo_asks_the_session(panel: TreePanel, qtbot: QtBot) -> None:
+    assert panel.layout_combo.currentData() == "hf"
+    panel._on_layout(panel.layout_combo.findData("meta"))
+    snapshot = panel._session.snapshot
+    assert snapshot is not None
+    assert snapshot.decisions.target.layout == "meta"
+    assert panel.layout_combo.currentData() == "meta"
+    panel._session.undo_stack.undo()
+    assert panel.layout_combo.currentData() == "hf"
+
+
+def test_keys_and_rows_are_copied(panel: TreePanel) -> None:
+    panel.select_key(WQ)
+    panel.copy_keys()
+    assert QGuiApplication.clipboard().text() == WQ
+    panel.copy_rows()
+    assert QGuiApplication.clipboard().text().split("\t")[:2] == ["transform", WQ]
+
+
+def test_keys_of_a_step_can_be_shown_alone(window: MainWindow) -> None:
+    panel = window.tree_panel
+    assert window.session.snapshot is not None
+    step = next(s for s in window.session.snapshot.export.steps if s.id == "permute")
+    window._on_step(step.keys)
+    assert len(shown(panel)) == 4
+    window._on_step(())
+    assert not panel.model.flat
+
+
+def test_missing_rows_show_no_key_in_the_file(qtbot: QtBot, qapp: QApplication) -> None:
+    panel = make_window(qtbot, qapp, source(llama_refs("hf"), without="layers.1")).tree_panel
+    panel.show_state("missing")
+    assert panel.model.index(0, 1).data() == "not in the file"
+    assert panel.model.index(0, 2).data().startswith("model.layers.1.")
+
+
+def test_selection_size_is_told(window: MainWindow) -> None:
+    window.tree_panel.select_key(WQ)
+    assert window.status_bar.selection.text() == "1 selected, 128 bytes"

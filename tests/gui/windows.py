@@ -1,0 +1,31 @@
+"""Helpers for tests of the window."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from ckpt_gui.core.plan import Evidence
+from ckpt_gui.core.retarget import Target
+from ckpt_gui.core.tensors import Source
+from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.session import Decisions, Snapshot, make_snapshot
+from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.theme import Theme
+
+
+def snapshot_of(source: Source, layout: str = "hf") -> Snapshot:
+    """Return what a window would show of a source."""
+    return make_snapshot(source, Decisions(target=Target(layout=layout)), Evidence())
+
+
+def make_window(qtbot: QtBot, app: QApplication, source: Source | None = None, *, layout: str = "hf") -> MainWindow:
+    """Return a shown window, with a source open if there is one."""
+    window = MainWindow(Settings(), Theme(app, "light"))
+    window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)  # qtbot deletes it
+    qtbot.addWidget(window)
+    window.show()
+    if source is not None:
+        window.session.publish(snapshot_of(source, layout))
+    return window
