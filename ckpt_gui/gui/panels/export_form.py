@@ -104,7 +104,8 @@ class ExportForm(QScrollArea):
             (self.tr("&Query heads"), self.heads_spin),
             (self.tr("&Key/value heads"), self.kv_heads_spin),
         ):
-            spin.setRange(1, 4096)
+            spin.setRange(0, 4096)  # 0 is "not known": a count is never guessed
+            spin.setSpecialValueText("–")
             spin.setAccessibleName(text.replace("&", ""))
             label = QLabel(text)
             label.setBuddy(spin)
@@ -112,6 +113,7 @@ class ExportForm(QScrollArea):
             row.addWidget(spin)
             row.addSpacing(GRID)
         self.heads_button = button(self.tr("Use these"), tip=self.tr("Reorder the rows of q and k with these counts"))
+        self.heads_button.setEnabled(False)
         row.addWidget(self.heads_button)
         row.addStretch(1)
 
@@ -213,11 +215,16 @@ class ExportForm(QScrollArea):
         )
         self.tie_box.activated.connect(lambda _: self.policy_wanted.emit({"tie": self.tie_box.currentData()}))
         self.heads_button.clicked.connect(self._on_heads)
+        for spin in (self.heads_spin, self.kv_heads_spin):
+            spin.valueChanged.connect(self._on_count)
         self.folder_edit.textEdited.connect(self.folder_changed)
         self.browse_button.clicked.connect(self.browse_requested)
         self.base_button.clicked.connect(self.base_requested)
         self.drop_base_button.clicked.connect(self.base_dropped)
         self.overwrite_box.toggled.connect(self.overwrite_changed)
+
+    def _on_count(self, _: int) -> None:
+        self.heads_button.setEnabled(bool(self.heads_spin.value() and self.kv_heads_spin.value()))
 
     def _on_heads(self) -> None:
         self.policy_wanted.emit({"heads": self.heads_spin.value(), "kv_heads": self.kv_heads_spin.value()})

@@ -16,7 +16,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
-from ckpt_gui.gui.wording import human_bytes
+from ckpt_gui.gui.wording import human_bytes, plural
 
 FILES_SHOWN = 12
 
@@ -180,7 +180,8 @@ class ResultPage(QWidget):
         if len(result.files) > FILES_SHOWN:
             names.append(tr("and {n} more").format(n=len(result.files) - FILES_SHOWN))
         self.facts.set_value("files", "\n".join(names))
-        done = [f"✓  {quoted(step.title)}  ·  {step.count:,}" for step in export.steps]
+        units = {"config": "file"}
+        done = [f"✓  {quoted(s.title)}  ({plural(s.count, units.get(s.id, 'tensor'))})" for s in export.steps]
         self.steps.setText("\n".join(done) or tr("Nothing had to be changed."))
         known = notes(export, result)
         self.notes.setText("\n".join(quoted(note) for note in known))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QBrush, QGuiApplication
+from PySide6.QtGui import QBrush, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -37,6 +37,7 @@ from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
 CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
 EXAMPLES = 6
 KEYS_SHOWN = 200
+ROOMY = 46  # ems from which on the list shows the evidence too
 # Steps that the user asked for: to tick one off is to take the wish back.
 WISHES = ("cast", "drop")
 
@@ -70,6 +71,7 @@ class PlanPanel(QWidget):
         self._lay_out()
         self.tree.itemChanged.connect(self._on_ticked)
         self._later.timeout.connect(self._act_on_ticks)
+        self.split.splitterMoved.connect(self._fit_columns)
         self.tree.itemSelectionChanged.connect(self._on_selected)
         self.copy_button.clicked.connect(self._copy_command)
         self.export_button.clicked.connect(self.export_requested)
@@ -90,12 +92,14 @@ class PlanPanel(QWidget):
         tree.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         tree.setTextElideMode(Qt.TextElideMode.ElideRight)
         header = tree.header()
-        header.setStretchLastSection(True)
+        header.setStretchLastSection(False)
         tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         header.setMinimumSectionSize(em(tree, 1.6))
-        for column, width in ((CHECK, 1.9), (STEP, 18), (COUNT, 4.6), (VALUES, 4.6), (SURE, 4.6)):
+        for column, width in ((CHECK, 1.9), (COUNT, 4.6), (VALUES, 4.6), (SURE, 4.6)):
             header.resizeSection(column, em(tree, width))
         header.setSectionResizeMode(CHECK, QHeaderView.ResizeMode.Fixed)
+        for column in (STEP, EVIDENCE):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         tree.headerItem().setTextAlignment(COUNT, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         return tree
 
@@ -107,6 +111,7 @@ class PlanPanel(QWidget):
         tree.setUniformRowHeights(True)
         tree.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         return tree
 
@@ -121,7 +126,7 @@ class PlanPanel(QWidget):
         column.addSpacing(GRID // 2)
         column.addWidget(self.examples, 1)
         column.addStretch(0)
-        split = QSplitter(Qt.Orientation.Horizontal)
+        self.split = split = QSplitter(Qt.Orientation.Horizontal)
         split.setChildrenCollapsible(False)
         split.addWidget(self.tree)
         split.addWidget(detail)
@@ -140,6 +145,14 @@ class PlanPanel(QWidget):
         box.addLayout(foot)
 
     # ------------------------------------------------------------------------------------------------------- showing
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the steps the room of their evidence where there is little: it stands beside them anyway."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self, *_: int) -> None:
+        self.tree.setColumnHidden(EVIDENCE, self.split.sizes()[0] < em(self, ROOMY))
 
     def _on_closed(self) -> None:
         self._show(None)
@@ -360,7 +373,8 @@ def examples(step: Step, export: Export) -> tuple[tuple[str, str], ...]:
             before, after = entry.ref.key, entry.key
             words = [op.describe(export.plan.dims) for op in entry.ops if op.name == step.id]
             shown = "; ".join(words) or after
-            found.setdefault((template(before), shown if words else template(after)), (before, shown))
+            if shown != before:
+                found.setdefault((template(before), shown if words else template(after)), (before, shown))
     gone = [d for d in export.dropped if d.ref.full_key in keys][: EXAMPLES - len(found)]
     return (*found.values(), *((d.ref.key, f"– ({d.reason})") for d in gone))
 

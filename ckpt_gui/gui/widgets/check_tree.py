@@ -21,6 +21,7 @@ class CheckTree(QTreeWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setItemDelegate(_GroundDelegate(self))
         self.setItemDelegateForColumn(CHECK, _BoxDelegate(theme, self))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -43,6 +44,17 @@ def toggle(model: QAbstractItemModel, index: Index) -> bool:
     return model.setData(index, state, Qt.ItemDataRole.CheckStateRole)
 
 
+class _GroundDelegate(QStyledItemDelegate):
+    """Draws the ground that an item asks for, which style sheets leave out."""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw the ground, then the cell."""
+        ground = index.data(Qt.ItemDataRole.BackgroundRole)
+        if ground is not None:
+            painter.fillRect(option.rect, ground)
+        super().paint(painter, option, index)
+
+
 class _BoxDelegate(QStyledItemDelegate):
     """Draws the first column."""
 
@@ -53,10 +65,14 @@ class _BoxDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw the row's ground by the style, and the box by ourselves."""
         state = index.data(Qt.ItemDataRole.CheckStateRole)
-        if state is None:
-            super().paint(painter, option, index)
-            return
+        ground = index.data(Qt.ItemDataRole.BackgroundRole)
+        if ground is not None:
+            painter.fillRect(option.rect, ground)
         self._tree.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, self._tree)
+        if state is None:
+            painter.setPen(self._theme.color("red"))
+            painter.drawText(option.rect, Qt.AlignmentFlag.AlignCenter, str(index.data()))
+            return
         size = em(self._tree, 0.92)
         box = QRectF(0, 0, size, size)
         box.moveCenter(QRectF(option.rect).center())
