@@ -1,0 +1,109 @@
+"""Draw the pictures of the documentation: every view, light and dark, by the program's own `--screenshot`.
+
+`python scripts/screenshots.py [--out docs/pictures] [--scale 2] [--all]`. Without `--all` only the pictures that the
+README shows are drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "resources" / "sample" / "tiny-llama-compiled.pt"
+HEAD = "_orig_mod.output.weight"
+# Name of the picture → arguments; {broken} and {damaged} are made for the purpose.
+VIEWS: dict[str, tuple[str, ...]] = {
+    "window": (str(SAMPLE), "--select", "_orig_mod.layers.0.attention.wq.weight"),
+    "pair": (str(SAMPLE), "--select", HEAD, "--view", "tied"),
+    "export": (str(SAMPLE), "--view", "export"),
+    "start": (),
+    "missing": ("{broken}", "--filter", "state:missing"),
+    "damaged": ("{damaged}",),
+    "untied": ("{untied}", "--view", "tied"),
+    "statistics": (str(SAMPLE), "--select", "_orig_mod.layers.1.feed_forward.w1.weight", "--view", "statistics"),
+}
+README = ("window", "pair")
+
+
+def main() -> int:
+    """Draw the pictures and print their names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
+    parser.add_argument("--scale", default="1")
+    parser.add_argument("--all", action="store_true")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        made = make_sources(Path(folder))
+        for scheme in ("light", "dark"):
+            for name in VIEWS if args.all else README:
+                words = [word.format(**made) for word in VIEWS[name]]
+                draw(args.out / f"{name}-{scheme}.png", words, scheme, args.scale, Path(folder))
+    return 0
+
+
+def make_sources(folder: Path) -> dict[str, str]:
+    """Make a checkpoint that lacks a layer, one whose head was trained apart, and one that is cut short."""
+    from ckpt_gui import normalise, open_checkpoint, write
+
+    whole = folder / "whole"
+    with open_checkpoint(SAMPLE) as source:
+        write(normalise(source), whole, layout="hf")
+    header, data = split(whole / "model.safetensors")
+    save(folder / "broken", {k: v for k, v in header.items() if ".layers.1." not in k}, data, whole)
+    embedding = header["model.embed_tokens.weight"]
+    begin, end = embedding["data_offsets"]
+    head = bytes(b ^ 1 if i % 64 == 0 else b for i, b in enumerate(data[begin:end]))
+    extra = {**embedding, "data_offsets": [len(data), len(data) + len(head)]}
+    save(folder / "untied", {**header, "lm_head.weight": extra}, data + head, whole)
+    cut = folder / "damaged.safetensors"
+    cut.write_bytes((whole / "model.safetensors").read_bytes()[:-50_000])
+    return {"broken": str(folder / "broken"), "untied": str(folder / "untied"), "damaged": str(cut)}
+
+
+def split(path: Path) -> tuple[dict[str, dict], bytes]:
+    """Return the header and the data of a safetensors file."""
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + size])
+    header.pop("__metadata__", None)
+    return header, raw[8 + size :]
+
+
+def save(folder: Path, header: dict[str, dict], data: bytes, whole: Path) -> None:
+    """Write a safetensors file with only the tensors in `header`, and its config."""
+    folder.mkdir()
+    blocks, place, fresh = [], 0, {}
+    for key, entry in header.items():
+        begin, end = entry["data_offsets"]
+        fresh[key] = {**entry, "data_offsets": [place, place + end - begin]}
+        blocks.append(data[begin:end])
+        place += end - begin
+    text = json.dumps({"__metadata__": {"format": "pt"}, **fresh}).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blocks))
+    shutil.copy(whole / "config.json", folder)
+
+
+def draw(picture: Path, words: list[str], scheme: str, scale: str, folder: Path) -> None:
+    """Draw one picture in a fresh process with settings of its own."""
+    home = folder / f"settings-{scheme}"
+    (home / "ckpt_gui").mkdir(parents=True, exist_ok=True)
+    (home / "ckpt_gui" / "ckpt_gui.ini").write_text(f"[view]\nscheme={scheme}\n")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(home), "QT_QPA_PLATFORM": "offscreen", "QT_SCALE_FACTOR": scale}
+    command = [sys.executable, "-m", "ckpt_gui.cli.main", *words, "--screenshot", str(picture)]
+    done = subprocess.run(command, env=environment, cwd=ROOT, timeout=300, check=False)
+    if done.returncode not in (0, 2) or not picture.exists():  # 2: the checkpoint could not be opened, as was meant
+        raise SystemExit(f"{picture.name} was not drawn (status {done.returncode}).")
+    print(picture)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
