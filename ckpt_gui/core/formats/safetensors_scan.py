@@ -50,11 +50,9 @@ def scan(text: str) -> tuple[Columns, str | None] | None:
     """Return the tensors and the text of the metadata, or None if the header is not spelled in the usual way."""
     metadata = _METADATA.match(text)
     start = metadata.end() if metadata else 1
-    if text[:1] != "{":
+    if text[:1] != "{" or not _ENTRY.match(text, start):
         return None
     found = _ENTRY.findall(text, start)
-    if not found:
-        return None
     keys, kinds, begins, ends = zip(*found, strict=True)
     length = sum(sum(map(len, column)) for column in (keys, kinds, begins, ends)) + _FIXED * len(found)
     tiled = start + length == len(text.rstrip(" "))
