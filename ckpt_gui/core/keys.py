@@ -11,9 +11,10 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# Not `00` or digits of other scripts, which would fall together with `0`; not numbers that no model counts to.
+# Not `00` or digits of other scripts, which would fall together with `0`; not numbers that no model counts to (a name
+# that says layer 999,999,999 must not make anybody expect as many).
 # Searched with a dot put before the key: twice as fast as looking behind, and this is asked for every key many times.
-_NUMBER = re.compile(r"\.(0|[1-9][0-9]{0,8})(?![^.])")
+_NUMBER = re.compile(r"\.(0|[1-9][0-9]{0,3})(?![^.])")
 _NAMED = re.compile(r"\{(\w+)\}")
 # Control, format and bidi characters, line and paragraph separators, surrogates and unassigned code points.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

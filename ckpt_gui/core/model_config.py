@@ -39,6 +39,7 @@ _META_DIMS = {
 _FACTOR_32 = {(2048, 16), (3072, 28)}
 # Sizes of Llama 3.1 and 3.3, whose factor is 8 (torchtune llama3_1 builder).
 _FACTOR_8 = {(4096, 32), (8192, 80), (16384, 126)}
+_LARGEST = 2**53  # the largest number that is believed; NaN and infinity are not
 DTYPE_NAMES = {
     "bfloat16": "bf16",
     "float16": "fp16",
@@ -214,10 +215,11 @@ def _dims(raw: Mapping[str, Any], names: Mapping[str, tuple[str, ...]], origin: 
         value = next((raw[k] for k in keys if raw.get(k) is not None), None)
         if value is None:
             continue
-        if type(value) is not int:
+        if _whole(value) is None:
+            what = "is not a whole number" if type(value) is not int else "no model has"
             raise CheckpointError(
                 "config-mismatch",
-                f"{origin} says {keys[0]} = {value!r:.60}, which is not a whole number.",
+                f"{origin} says {keys[0]} = {repr(value)[:60]}, which {what}.",
                 fix=f"Correct {origin}, or name another with --config.",
             )
         found[name] = value
@@ -229,8 +231,8 @@ def _is_bool(value: Any) -> bool:
 
 
 def _whole(value: Any) -> int | None:
-    return value if type(value) is int else None
+    return value if type(value) is int and abs(value) <= _LARGEST else None
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if type(value) in (int, float) else None
+    return float(value) if type(value) in (int, float) and abs(value) <= _LARGEST else None

@@ -52,7 +52,7 @@ class Ignored:
 
     Attributes:
         key: Its name in the layout.
-        reason: Why it can be left out.
+        reason: Why it can be left out: a verb in -s and what follows it.
         normal: True if the layout's own files carry it, so that it is no fault.
     """
 

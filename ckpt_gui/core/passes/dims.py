@@ -13,7 +13,7 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import indices, template
 from ckpt_gui.core.plan import Entry, Plan
 
-MAX_LAYERS = 100_000  # a config that says more is not believed
+MAX_LAYERS = 10_000  # a config that says more is not believed; names can not say more (see keys)
 QUERY, KEY = "heads*head_dim", "kv_heads*head_dim"
 
 
@@ -36,7 +36,7 @@ def find_dims(plan: Plan) -> Plan:
     if plan.family is None:
         return plan
     votes = shape_votes(plan)
-    from_file = {symbol: counter.most_common(1)[0][0] for symbol, counter in votes.items()}
+    from_file = {symbol: min(counter, key=lambda size: (-counter[size], size)) for symbol, counter in votes.items()}
     given = dict(plan.config.dims) if plan.config else {}
     dims = {name: size for name, size in from_file.items() if "*" not in name}
     origins = dict.fromkeys(dims, "shapes")
@@ -74,13 +74,15 @@ def _layers(entries: tuple[Entry, ...], given: Mapping[str, int], plan: Plan) ->
 def _head_dims(
     plan: Plan, given: Mapping[str, int], from_file: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return heads, kv_heads and head_dim as far as they are known and agree with the rows of q and k."""
+    """Return heads, kv_heads and head_dim if they are known and agree with the rows of q and k, else nothing."""
     policy, origin = plan.policy, plan.config.origin if plan.config else ""
     heads = policy.heads or given.get("heads")
     rows, kv_rows = from_file.get(QUERY), from_file.get(KEY)
     if not heads or heads < 1 or (rows and rows % heads):
         return {}, {}
     head_dim = rows // heads if rows else given.get("head_dim", 0)
+    if not policy.heads and head_dim != given.get("head_dim", head_dim):
+        return {}, {}  # one of the two is wrong, and nobody knows which
     stated = policy.kv_heads or (given.get("kv_heads") if not policy.heads else None)
     kv_heads = kv_rows // head_dim if kv_rows and head_dim and kv_rows % head_dim == 0 else stated
     if policy.kv_heads and kv_heads != policy.kv_heads:

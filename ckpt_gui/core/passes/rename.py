@@ -57,8 +57,9 @@ def _note_buffers(plan: Plan, dropped: list[Dropped], normal: dict[str, bool]) -
     for reason in dict.fromkeys(d.reason for d in dropped):
         keys = tuple(d.ref.key for d in dropped if d.reason == reason)
         usual = all(normal[d.key] for d in dropped if d.reason == reason)
-        name = f"`{safe_text(keys[0])}`" if len(keys) == 1 else f"{len(keys)} tensors such as `{safe_text(keys[0])}`"
-        text = f"{name} {reason if len(keys) == 1 else reason.replace('holds', 'hold', 1).replace('is a', 'are a', 1)}."
+        verb, _, rest = reason.partition(" ")
+        one = f"`{safe_text(keys[0])}` {verb} {rest}."
+        text = one if len(keys) == 1 else f"{len(keys)} tensors such as `{safe_text(keys[0])}` {verb[:-1]} {rest}."
         fix = "It is normal in this layout and not carried to another." if usual else "fix leaves it out."
         plan = plan.found(Finding("computed-buffer", "info" if usual else "warning", text, keys, fix))
     return plan

@@ -61,8 +61,9 @@ def is_optimizer(ref: TensorRef) -> bool:
 def candidates(refs: tuple[TensorRef, ...]) -> tuple[Candidate, ...]:
     """Return the sections that may hold the weights, best first."""
     groups: dict[Section, list[TensorRef]] = {}
+    moments = {ref.section for ref in refs if ref.key in OPTIMIZER_KEYS}  # Adam's `step` lies beside them
     for ref in refs:
-        if not is_optimizer(ref):
+        if not is_optimizer(ref) and ref.section not in moments:
             groups.setdefault(ref.section, []).append(ref)
     found = [_candidate(section, [(r, r.key) for r in group]) for section, group in groups.items()]
     if len(groups) > 1 and not any(c.fitting for c in found):
