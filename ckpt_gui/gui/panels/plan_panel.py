@@ -37,7 +37,7 @@ from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
 CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
 EXAMPLES = 6
 KEYS_SHOWN = 200
-ROOMY = 46  # ems from which on the list shows the evidence too
+ROOMY = 52  # ems from which on the list shows the evidence too
 # Steps that the user asked for: to tick one off is to take the wish back.
 WISHES = ("cast", "drop")
 
@@ -130,9 +130,9 @@ class PlanPanel(QWidget):
         split.setChildrenCollapsible(False)
         split.addWidget(self.tree)
         split.addWidget(detail)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 1)
-        split.setSizes([500, 500])
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setSizes([600, 400])
         foot = QHBoxLayout()
         foot.setSpacing(GRID)
         foot.addWidget(self.summary, 1)

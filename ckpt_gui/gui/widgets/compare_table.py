@@ -25,7 +25,7 @@ class CompareTable(QFrame):
         self._cells: dict[str, tuple[QLabel, QLabel, QLabel]] = {}
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(2 * GRID)
+        self._grid.setHorizontalSpacing(GRID)
         self._grid.setVerticalSpacing(GRID // 2)
         self._grid.setColumnStretch(0, 1)
         for column, name in enumerate(names, start=1):

@@ -30,7 +30,7 @@ class FactList(QWidget):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(GRID)
         self._grid.setVerticalSpacing(GRID - 2)
-        self._grid.setColumnMinimumWidth(0, em(self, 6.2))
+        self._grid.setColumnMinimumWidth(0, em(self, 5.6))
         self._grid.setColumnStretch(1, 1)
         if title:
             self._grid.addWidget(heading(title), 0, 0, 1, 3)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FLOOR = 0.7  # the foot of the log axis: a bin with one element is still seen
+HEADROOM = 0.24  # share of the log axis that is kept free for the legend
 
 
 class PairPlot(PlotCanvas):
@@ -56,7 +57,9 @@ class PairPlot(PlotCanvas):
         rows.set_title(self.tr("Difference by row, mean |Δ|"), loc="left")
         rows.set_xlabel(self.tr("row"))
         rows.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-        self._legend = hist.legend(loc="upper right", frameon=False, handlelength=1.8, borderaxespad=0.2)
+        self._legend = hist.legend(
+            loc="upper left", ncols=2, frameon=False, handlelength=1.8, borderaxespad=0.2, columnspacing=1.4
+        )
         for axes in (hist, rows):
             axes.spines[["top", "right"]].set_visible(False)
             axes.locator_params(axis="x", nbins=5)
@@ -74,7 +77,8 @@ class PairPlot(PlotCanvas):
         for name, counts in (("fill", left), ("a", left), ("b", right)):
             self.artists[name].set_data(counts, edges, FLOOR)
         self._hist.set_xlim(edges[0], edges[-1])
-        self._hist.set_ylim(FLOOR, 3 * max(*left, *right, 3))
+        top = max(*left, *right, 3)
+        self._hist.set_ylim(FLOOR, top * (top / FLOOR) ** HEADROOM)
         self._refresh_rows(pair)
 
     def _refresh_rows(self, pair: PairStats | None) -> None:

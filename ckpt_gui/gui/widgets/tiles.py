@@ -1,17 +1,21 @@
-"""A row of figures that matter: a quiet name, a large value, and a note below."""
+"""A few figures that matter, each with a quiet name and a note: side by side, or stacked where it is narrow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QSizePolicy, QWidget
 
-from ckpt_gui.gui.widgets.units import GRID, plain_label
+from ckpt_gui.gui.widgets.units import GRID, em, plain_label
+
+WIDE = 21  # ems from which on the boxes stand side by side
+Labels = tuple[QLabel, QLabel, QLabel]
 
 
 class Tiles(QWidget):
-    """Equal boxes side by side.
+    """Equal boxes.
 
     Args:
         names: (id, label) of each box.
@@ -20,35 +24,54 @@ class Tiles(QWidget):
 
     def __init__(self, names: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(GRID)
-        self._tiles: dict[str, tuple[QLabel, QLabel, QLabel]] = {}
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(GRID)
+        self._boxes: list[QBoxLayout] = []
+        self._tiles: dict[str, Labels] = {}
         for name, text in names:
-            frame = QFrame()
-            frame.setProperty("card", "true")
-            box = QVBoxLayout(frame)
-            box.setContentsMargins(10, GRID, 10, GRID)
-            box.setSpacing(2)
-            labels = (
-                plain_label(text, muted=True, wrap=False),
-                plain_label(wrap=False),
-                plain_label(muted=True, wrap=False),
-            )
-            self._size(labels)
-            for label in labels:
-                box.addWidget(label)
-            box.addStretch(1)
-            row.addWidget(frame, 1)
-            self._tiles[name] = labels
+            self._add(name, text)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._arrange(wide=True)
 
-    def _size(self, labels: tuple[QLabel, QLabel, QLabel]) -> None:
+    def _add(self, name: str, text: str) -> None:
+        frame = QFrame()
+        frame.setProperty("card", "true")
+        box = QBoxLayout(QBoxLayout.Direction.TopToBottom, frame)
+        labels = (
+            plain_label(text, muted=True, wrap=False),
+            plain_label(wrap=False),
+            plain_label(muted=True, wrap=False),
+        )
         for label, share, bold in zip(labels, (0.9, 1.12, 0.9), (False, True, False), strict=True):
             font = label.font()
             font.setPointSizeF(font.pointSizeF() * share)
             font.setBold(bold)
             label.setFont(font)
+            box.addWidget(label)
         labels[1].setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        box.addStretch(1)
+        self._row.addWidget(frame, 1)
+        self._boxes.append(box)
+        self._tiles[name] = labels
+
+    def minimumSizeHint(self) -> QSize:
+        """Return less than the boxes need side by side: they can be stacked."""
+        return QSize(em(self, 8), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stack the boxes where it is narrow."""
+        super().resizeEvent(event)
+        self._arrange(wide=self.width() >= em(self, WIDE))
+
+    def _arrange(self, *, wide: bool) -> None:
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.LeftToRight if wide else directions.TopToBottom)
+        self._row.setSpacing(GRID if wide else GRID // 2)
+        for box in self._boxes:
+            box.setDirection(directions.TopToBottom if wide else directions.LeftToRight)
+            box.setContentsMargins(10, GRID if wide else 4, 10, GRID if wide else 4)
+            box.setSpacing(2 if wide else GRID)
 
     def set_value(self, name: str, text: str, note: str = "") -> None:
         """Fill a box."""

@@ -1,0 +1,246 @@
+"""The fix plan: steps, ticks, what blocks, and the command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QTreeWidgetItem
+from pytestqt.qtbot import QtBot
+
+from ckpt_gui.gui.fix_command import default_folder, fix_command, unsayable
+from ckpt_gui.gui.panels.plan_panel import CHECK, COUNT, STEP, VALUES, PlanPanel
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.theme import Theme
+from tests.gui.panel_files import llama_folder, make_theme, open_in, session_of
+
+SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    return make_theme(qapp)
+
+
+@pytest.fixture
+def session(qtbot: QtBot) -> Iterator[Session]:
+    with session_of(qtbot, SAMPLE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def panel(qtbot: QtBot, session: Session, theme: Theme) -> PlanPanel:
+    made = PlanPanel(session, theme)
+    qtbot.addWidget(made)
+    made.resize(1100, 300)
+    made.show()
+    return made
+
+
+def items(panel: PlanPanel) -> list[QTreeWidgetItem]:
+    found = [panel.tree.topLevelItem(n) for n in range(panel.tree.topLevelItemCount())]
+    return [item for item in found if item is not None]
+
+
+def item_of(panel: PlanPanel, text: str) -> QTreeWidgetItem:
+    return next(item for item in items(panel) if text in item.text(STEP))
+
+
+def ticked(item: QTreeWidgetItem) -> bool:
+    return item.checkState(CHECK) == Qt.CheckState.Checked
+
+
+def test_every_step_is_a_row(panel: PlanPanel) -> None:
+    assert [item.text(STEP) for item in items(panel)] == [
+        "Take the weights out of “model”",
+        "Take off “_orig_mod”",
+        "Rename Meta → Hugging Face",
+        "Reorder the rows of q and k",
+        "Leave out “_orig_mod.output.weight”",
+        "Write config.json",
+    ]
+    permute = item_of(panel, "Reorder")
+    assert (permute.text(COUNT), permute.text(VALUES)) == ("6", "change")
+    assert item_of(panel, "Rename").text(VALUES) == "same"
+    assert panel.summary.text() == "After the plan: 29 match · 0 missing · 0 extra"
+
+
+def test_only_optional_steps_can_be_ticked_off(panel: PlanPanel) -> None:
+    free = [item for item in items(panel) if item.flags() & Qt.ItemFlag.ItemIsUserCheckable]
+    assert [item.text(STEP) for item in free] == ["Leave out “_orig_mod.output.weight”"]
+    assert all(ticked(item) for item in items(panel))
+    assert "gibberish" in item_of(panel, "Reorder").toolTip(CHECK)
+
+
+@pytest.mark.parametrize("by", ["click", "space"])
+def test_ticking_a_step_off_and_on_makes_another_plan(
+    panel: PlanPanel, session: Session, qtbot: QtBot, by: str
+) -> None:
+    def tick(text: str) -> None:
+        item = item_of(panel, text)
+        box = panel.tree.visualItemRect(item)
+        if by == "click":
+            qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(10, box.center().y()))
+        else:
+            panel.tree.setCurrentItem(item)
+            qtbot.keyClick(panel.tree, Qt.Key.Key_Space)
+
+    with qtbot.waitSignal(session.changed):
+        tick("Leave out")
+    assert session.snapshot is not None
+    assert session.snapshot.decisions.policy.skip == {"tie"}
+    assert panel.summary.text().startswith("After the plan: 30 match")
+    assert not ticked(item_of(panel, "Leave out")), "it stays in the list"
+    with qtbot.waitSignal(session.changed):
+        tick("Leave out")
+    assert session.snapshot.decisions.policy.skip == frozenset()
+    assert ticked(item_of(panel, "Leave out"))
+    tick("Rename")
+    qtbot.wait(20)
+    assert session.snapshot.decisions.policy.skip == frozenset()
+
+
+def test_a_cast_is_taken_back_by_its_tick(panel: PlanPanel, session: Session, qtbot: QtBot) -> None:
+    session.change_target(dtype="fp32")
+    with qtbot.waitSignal(session.changed):
+        item_of(panel, "Cast to fp32").setCheckState(CHECK, Qt.CheckState.Unchecked)
+    assert session.snapshot is not None
+    assert session.snapshot.decisions.target.dtype == "keep"
+
+
+def test_tensors_left_out_by_hand_come_back_by_their_tick(panel: PlanPanel, session: Session, qtbot: QtBot) -> None:
+    session.change_policy(dropped=frozenset({"model._orig_mod.norm.weight"}))
+    assert session.snapshot is not None
+    assert unsayable(session.snapshot) == 1
+    with qtbot.waitSignal(session.changed):
+        item_of(panel, "Leave out 1 tensor").setCheckState(CHECK, Qt.CheckState.Unchecked)
+    assert session.snapshot.decisions.policy.dropped == frozenset()
+
+
+def test_a_selected_step_shows_examples_and_names_its_tensors(panel: PlanPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.step_selected) as signal:
+        panel.tree.setCurrentItem(item_of(panel, "Rename"))
+    assert len(signal.args[0]) == 29
+    assert "model._orig_mod.norm.weight" in signal.args[0]
+    first = panel.examples.topLevelItem(0)
+    assert first is not None
+    assert (first.text(0), first.text(1)) == ("_orig_mod.tok_embeddings.weight", "model.embed_tokens.weight")
+    assert panel.reason.text().startswith("Required")
+    panel.tree.setCurrentItem(item_of(panel, "Reorder"))
+    first = panel.examples.topLevelItem(0)
+    assert first is not None
+    assert first.text(1) == "rotary rows pairs → halves, 6 heads"
+    panel.tree.setCurrentItem(item_of(panel, "Leave out"))
+    first = panel.examples.topLevelItem(0)
+    assert first is not None
+    assert first.text(1).startswith("– (equals the embedding")
+    with qtbot.waitSignal(panel.step_selected) as signal:
+        qtbot.keyClick(panel.tree, Qt.Key.Key_Escape)
+    assert signal.args[0] == ()
+
+
+def test_the_selection_survives_another_snapshot(panel: PlanPanel, session: Session) -> None:
+    panel.tree.setCurrentItem(item_of(panel, "Reorder"))
+    session.change_target(dtype="fp16")
+    assert [item.text(STEP) for item in panel.tree.selectedItems()] == ["Reorder the rows of q and k"]
+    session.change_target(layout="meta")
+    assert panel.tree.selectedItems() == []
+
+
+def test_what_blocks_comes_first_and_says_what_to_do(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
+    with session_of(qtbot, llama_folder(tmp_path / "m", without="up_proj")) as session:
+        panel = PlanPanel(session, theme)
+        qtbot.addWidget(panel)
+        first = items(panel)[0]
+        assert first.text(CHECK) == "✗"
+        assert "missing" in first.text(STEP)
+        assert panel.summary.text().endswith("1 finding blocks the export")
+        with qtbot.waitSignal(panel.step_selected) as signal:
+            panel.tree.setCurrentItem(first)
+        assert signal.args[0] == ("model.layers.0.mlp.up_proj.weight",)
+        assert panel.evidence.text()
+        shown = panel.examples.topLevelItem(0)
+        assert shown is not None
+        assert shown.text(0) == "model.layers.0.mlp.up_proj.weight"
+
+
+def test_nothing_to_change_is_said(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
+    with session_of(qtbot, llama_folder(tmp_path / "m", "none", config=None)) as session:
+        session.change_target(layout="same")
+        panel = PlanPanel(session, theme)
+        qtbot.addWidget(panel)
+        assert items(panel) == []
+        assert panel.title.text() == "Nothing to change"
+
+
+def test_without_a_checkpoint_nothing_can_be_pressed(qtbot: QtBot, theme: Theme) -> None:
+    with session_of(qtbot, None) as session:
+        panel = PlanPanel(session, theme)
+        qtbot.addWidget(panel)
+        assert not panel.export_button.isEnabled()
+        assert not panel.copy_button.isEnabled()
+        open_in(qtbot, session, SAMPLE)
+        assert panel.export_button.isEnabled()
+        session.close()
+        assert not panel.export_button.isEnabled()
+        assert items(panel) == []
+
+
+def test_both_themes_can_be_painted(panel: PlanPanel, theme: Theme) -> None:
+    panel.tree.setCurrentItem(item_of(panel, "Rename"))
+    light = panel.grab().toImage()
+    theme.set_scheme("dark")
+    assert panel.grab().toImage() != light
+    assert panel.tree.selectedItems()
+    theme.set_scheme("light")
+
+
+def test_the_export_button_only_asks(panel: PlanPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.export_requested):
+        qtbot.mouseClick(panel.export_button, Qt.MouseButton.LeftButton)
+
+
+# ------------------------------------------------------------------------------------------------------------- command
+
+
+def test_the_command_on_the_clipboard(panel: PlanPanel, session: Session, qtbot: QtBot) -> None:
+    session.change_target(layout="meta", dtype="fp16", container="safetensors", max_shard_bytes=1_500_000_000)
+    session.change_policy(tie="keep", heads=6, kv_heads=2)
+    qtbot.mouseClick(panel.copy_button, Qt.MouseButton.LeftButton)
+    words = shlex.split(QGuiApplication.clipboard().text())
+    assert words[:3] == ["ckpt-gui", "fix", str(SAMPLE)]
+    assert words[4:] == [
+        "tiny-llama-compiled-meta", "--to", "meta", "--format", "safetensors", "--dtype", "fp16",
+        "--max-shard-size", "1500000000", "--tie", "keep", "--heads", "6", "--kv-heads", "2",
+    ]  # fmt: skip
+
+
+def test_the_command_is_understood_by_the_command_line(session: Session) -> None:
+    import argparse
+
+    from ckpt_gui.cli import fix
+
+    session.change_target(layout="torchtune", dtype="bf16", max_shard_bytes=2_000_000_000)
+    session.change_policy(skip=frozenset({"tie"}), heads=6)
+    assert session.snapshot is not None
+    parser = argparse.ArgumentParser()
+    fix.add_arguments(parser)
+    args = parser.parse_args(shlex.split(fix_command(session.snapshot, "/a b/it's"))[2:])
+    assert (args.path, args.out, args.to) == (str(SAMPLE), "/a b/it's", "torchtune")
+    assert (args.dtype, args.max_shard_size, args.tie, args.heads) == ("bf16", 2_000_000_000, "keep", 6)
+
+
+def test_the_default_folder_is_new_and_beside_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "last.v2.pt"
+    file.touch()
+    assert default_folder(str(file), "hf") == str(tmp_path / "last.v2-hf")
+    (tmp_path / "last.v2-hf").mkdir()
+    assert default_folder(str(file), "hf") == str(tmp_path / "last.v2-hf-2")
+    folder = tmp_path / "model.1"
+    folder.mkdir()
+    assert default_folder(str(folder), "same") == str(tmp_path / "model.1-fixed")
+    assert default_folder(str(folder / "model.safetensors.index.json"), "meta") == str(tmp_path / "model.1-meta")
