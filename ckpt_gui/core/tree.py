@@ -17,6 +17,9 @@ from itertools import accumulate
 
 from ckpt_gui.core.diff import STATES, Row
 from ckpt_gui.core.keys import natural
+from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.retarget import Export
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "transform", "renamed", "dtype"})
@@ -98,6 +101,32 @@ class Hits:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+def tree_places(export: Export, rows: Sequence[Row]) -> list[str]:
+    """Return where each row of an export's diff belongs in the tree of the file.
+
+    A missing tensor stands among its siblings, under the name that the file would have given it, wrappers included,
+    whatever it is called in the layout that the diff compares with.
+    """
+    plan = export.plan
+    if plan.layout is None or not plan.missing:
+        return [row.path for row in rows]
+    written = export.layout or plan.layout
+    names = {stored_name(written, spec.key): stored_name(plan.layout, spec.key) for spec in plan.missing}
+    before = _wrapping(plan)
+    return [row.path if row.ref is not None else before + names.get(row.expected, row.expected) for row in rows]
+
+
+def _wrapping(plan: Plan) -> str:
+    """Return what most keys of the file have before the layout's own names, such as `_orig_mod.`."""
+    assert plan.layout is not None
+    found: Counter[str] = Counter()
+    for entry in plan.entries[:1000]:
+        name = stored_name(plan.layout, entry.key)
+        if entry.ref.key.endswith(name):
+            found[entry.ref.key.removesuffix(name)] += 1
+    return found.most_common(1)[0][0] if found else ""
+
+
 def parse_filter(text: str) -> Filter:
     """Read the filter box.
 
@@ -134,14 +163,19 @@ def with_states(text: str, states: Iterable[str]) -> str:
 class CheckpointIndex:
     """The rows of a diff, sorted once, as a lazy tree.
 
+    Args:
+        rows: The rows of the diff.
+        places: Under which name each row stands in the tree, if not under its own path (see `tree_places`).
+
     Attributes:
         rows: The rows, in the diff's order.
         root: The node that holds everything.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], places: Sequence[str] | None = None) -> None:
         self.rows = rows
-        keys = [row.path.replace(".", _FIRST) for row in rows]
+        names = [row.path for row in rows] if places is None else places
+        keys = [name.replace(".", _FIRST) for name in names]
         self._order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
         self._keys = [keys[number] for number in self._order]
         self._states = bytes(_CODE[rows[number].state] for number in self._order)
@@ -161,6 +195,10 @@ class CheckpointIndex:
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another index exactly where the same group is."""
         return _FIRST.join(self._keys[node.lo].split(_FIRST)[: node.depth]) if node.size else ""
+
+    def place(self, number: int) -> str:
+        """Return the name under which a row stands in the tree; `find` takes it."""
+        return self._keys[self.position(number)].replace(_FIRST, ".")
 
     def children(self, node: Node) -> tuple[Node, ...]:
         """Return the nodes below, in natural order; found on the first call."""
@@ -189,7 +227,8 @@ class CheckpointIndex:
         if keys is not None:
             chosen = frozenset(keys)
             numbers = [n for n in numbers if not chosen.isdisjoint(_names(rows[n]))]
-        counts: Counter[str] = Counter(rows[n].state for n in numbers)
+        everything = len(numbers) == len(rows)
+        counts = self.counts(self.root) if everything else dict(Counter[str](rows[n].state for n in numbers))
         if wanted.states or wanted.no_states:
             numbers = [n for n in numbers if _is_in(rows[n].state, wanted.states, wanted.no_states)]
         return Hits(numbers, counts)

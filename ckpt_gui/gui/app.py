@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -14,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from PySide6.QtCore import QLibraryInfo, QLocale, QObject, QTimer, QTranslator, Signal
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QApplication, QDialog
 
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.resources import ICON, resource
@@ -48,6 +49,7 @@ def run(
         filter: Text for the filter box.
         view: `tree`, `list`, `plan`, `export`, or the name of a tab of the inspector.
     """
+    gc.set_threshold(100_000, 20, 100)  # a checkpoint is a million small values that never go away: half the time
     app = application()
     settings = Settings()
     if fresh:
@@ -212,15 +214,30 @@ class Shooter(QObject):
             self._finish("" if saved else f"{self._path} can not be written.")
 
     def _draw(self) -> bool:
-        target = QApplication.activeModalWidget() or self._window
         Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-        return target.grab().save(self._path)
+        return _picture(self._window).save(self._path)
 
     def _finish(self, text: str) -> None:
         self._timer.stop()
         if text:
             sys.stderr.write(text + "\n")
         QApplication.quit()
+
+
+def _picture(window: MainWindow) -> QPixmap:
+    """Draw a window with the dialogs that stand before it."""
+    made = window.grab()
+    for dialog in window.findChildren(QDialog):
+        if dialog.isVisible():
+            painter = QPainter(made)
+            shade = window.theme.color("text" if not window.theme.dark else "window")
+            painter.setOpacity(0.35)
+            painter.fillRect(window.rect(), shade)
+            painter.setOpacity(1)
+            front = dialog.grab()
+            painter.drawPixmap((window.width() - dialog.width()) // 2, (window.height() - dialog.height()) // 2, front)
+            painter.end()
+    return made
 
 
 def _let_control_c_through(app: QApplication) -> QTimer:

@@ -31,7 +31,7 @@ from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
-from ckpt_gui.gui.panels.parts import DockTitle
+from ckpt_gui.gui.panels.parts import DockTitle, tip_text
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
@@ -331,8 +331,11 @@ class MainWindow(QMainWindow):
             self.tree_panel.view.setFocus()
         number = tensors_to_fix(snapshot)
         self.fix_button.setText(self.tr("Fix {}…").format(f"{number:,}") if number else self.tr("Fix…"))
+        blocked = snapshot.export.blocked
         self.fix_button.setToolTip(
-            self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor"))
+            tip_text(self.tr("Blocked: {}").format(blocked[0].message))
+            if blocked
+            else self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor"))
         )
         self.settled.emit()
 

@@ -22,8 +22,9 @@ from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.core.tree import CheckpointIndex, tree_places
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
 
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
 MANY = 5_000  # tensors above which a decision is worked out in a job: 50 ms
@@ -48,6 +49,7 @@ class Snapshot:
         export: What would be written.
         diff: The file beside the export's layout.
         index: The rows of the diff as a tree.
+        card: The checkpoint in words.
     """
 
     source: Source
@@ -56,6 +58,7 @@ class Snapshot:
     export: Export
     diff: Diff
     index: CheckpointIndex
+    card: CheckpointCard
 
 
 class Session(QObject):
@@ -239,4 +242,5 @@ def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence) -> S
     plan = normalise(source, decisions.policy, evidence)
     export = retarget(plan, decisions.target)
     diff = diff_expected(export)
-    return Snapshot(source, decisions, plan, export, diff, CheckpointIndex(diff.rows))
+    index = CheckpointIndex(diff.rows, tree_places(export, diff.rows))
+    return Snapshot(source, decisions, plan, export, diff, index, checkpoint_card(export))

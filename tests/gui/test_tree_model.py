@@ -76,8 +76,13 @@ def test_cells_say_state_shape_and_size(model: TreeModel) -> None:
 def test_a_group_says_the_union_of_its_states(model: TreeModel) -> None:
     groups = [model.index(row, 0) for row in range(model.rowCount())]
     found = {model.index(g.row(), Column.KEY).data(): dict(g.data(STATES_ROLE)) for g in groups}
-    assert found["model.layers.1"] == {"missing": 9}
-    assert found["_orig_mod"]["transform"] == 2
+    assert found == {"_orig_mod": {"missing": 9, "transform": 2, "renamed": 10}}
+
+
+def test_missing_rows_stand_among_their_siblings(model: TreeModel) -> None:
+    layers = model.tree.children(model.tree.children(model.tree.root)[0])[0]
+    counts = {n.name: model.tree.counts(n).get("missing", 0) for n in model.tree.children(layers)}
+    assert counts == {"0": 0, "1": 9}
 
 
 def test_foreign_text_is_escaped(qapp: QApplication) -> None:

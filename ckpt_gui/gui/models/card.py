@@ -11,8 +11,8 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import candidates
 from ckpt_gui.core.passes.unwrap import ANYWHERE, LEADING
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui.session import Snapshot
 from ckpt_gui.gui.wording import human_bytes, human_count, plural
 
 LAYOUTS = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune", "same": "As it is"}
@@ -65,16 +65,16 @@ class CheckpointCard:
     sections: tuple[tuple[str, ...], ...] = ()
 
 
-def checkpoint_card(snapshot: Snapshot) -> CheckpointCard:
-    """Return the card of a snapshot."""
-    plan = snapshot.plan
-    findings = _findings(snapshot)
+def checkpoint_card(export: Export) -> CheckpointCard:
+    """Return the card of an export's checkpoint. Looks at every tensor, so it is made with the snapshot, in a job."""
+    plan = export.plan
+    findings = _findings(export)
     safe, safety = _safety(plan)
     several = plan.policy.section is not None or any(f.code == "several-sections" for f in plan.findings)
     sections = tuple(c.section for c in candidates(plan.source.refs)) if several else ()
     return CheckpointCard(
         _title(plan), _nesting(plan), plan.evidence_text, tuple(_facts(plan)), safe, safety, findings,
-        tuple(_passed(snapshot)), sections,
+        tuple(_passed(export)), sections,
     )  # fmt: skip
 
 
@@ -91,10 +91,10 @@ def _nesting(plan: Plan) -> tuple[str, ...]:
     return (*section, *(f"inside {makers.get(w, safe_text(w, 40))}" for w in plan.wrappers))
 
 
-def _findings(snapshot: Snapshot) -> tuple[Finding, ...]:
+def _findings(export: Export) -> tuple[Finding, ...]:
     """Return the export's findings, and those of the file that an export mends."""
-    mended = [f for f in snapshot.plan.findings if not f.blocking and f not in snapshot.export.findings]
-    return worst_first((*snapshot.export.findings, *mended))
+    mended = [f for f in export.plan.findings if not f.blocking and f not in export.findings]
+    return worst_first((*export.findings, *mended))
 
 
 def _facts(plan: Plan) -> Iterator[Fact]:
@@ -182,9 +182,9 @@ def _safety(plan: Plan) -> tuple[bool, str]:
     return True, "Safe: nothing in it is executed."
 
 
-def _passed(snapshot: Snapshot) -> Iterator[str]:
-    plan = snapshot.plan
-    codes = {f.code for f in (*plan.findings, *snapshot.export.findings)}
+def _passed(export: Export) -> Iterator[str]:
+    plan = export.plan
+    codes = {f.code for f in (*plan.findings, *export.findings)}
     if not plan.source.problems:
         yield f"{'Every file' if len(plan.source.files) > 1 else 'The file'} opens whole"
     if plan.family is None or not codes.isdisjoint({"unknown-layout", "not-a-checkpoint"}):

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import shown
-from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
+from ckpt_gui.gui.models.card import CheckpointCard
 from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label, tip_text
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
@@ -64,7 +64,7 @@ class CheckpointPanel(QScrollArea):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show what a snapshot is about."""
-        self.card = checkpoint_card(snapshot)
+        self.card = snapshot.card
         self._fill(self.card)
 
     def _fill(self, card: CheckpointCard) -> None:

@@ -417,7 +417,9 @@ class TreePanel(QWidget):
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         row = self.model.row(current)
         if row is not None:
-            self._current = row.path
+            node = self.model.node(current)
+            assert node is not None
+            self._current = self.model.tree.place(self.model.tree.number(node))
         self._tell(row)
 
     def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
