@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from ckpt_gui.core.config_write import hf_config, meta_params
@@ -20,8 +21,9 @@ from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export_steps import export_steps
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import safe_text, template
-from ckpt_gui.core.model_config import ModelConfig, read_config
+from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.ops import Cast, RopePermute, needed_dims, simplify
+from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step
 from ckpt_gui.core.tensors import Sidecars, TensorSpec
@@ -39,7 +41,7 @@ class Target:
         container: `safetensors` or `torch`; None for the layout's usual one.
         dtype: `keep`, `bf16`, `fp16` or `fp32`.
         max_shard_bytes: A safetensors file gets no larger, unless one tensor is.
-        base: Config, tokenizer and generation files of another folder to carry.
+        base: Config, tokenizer and generation files of another folder, for what the source lacks.
     """
 
     layout: str = "same"
@@ -104,6 +106,7 @@ def retarget(plan: Plan, target: Target) -> Export:
         CheckpointError: The target's words are not known.
     """
     _check_words(target)
+    plan = _with_base(plan, target)
     layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
     export = Export(plan, target, layout, _container(plan, target), ())
     if target.layout != "same" and layout is None:
@@ -117,9 +120,8 @@ def retarget(plan: Plan, target: Target) -> Export:
         entries=(*entries, *loose, *buffers),
         dropped=(*gone, *dropped),
     )
-    config, noted = _config(plan, target)
-    export = _with_files(export, config)
-    findings = (*_settled(plan, export), *noted, *_refusals(export, config))
+    export = _with_files(export, plan.config)
+    findings = (*_settled(plan, export), *_refusals(export, plan.config))
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
 
@@ -134,6 +136,17 @@ def _check_words(target: Target) -> None:
         if value not in known:
             text = f"{safe_text(str(value), 40)} is no {name}; choose {', '.join(str(k) for k in known if k)}."
             raise CheckpointError("unknown-layout", text)
+
+
+def _with_base(plan: Plan, target: Target) -> Plan:
+    """Understand a checkpoint that has no config by the base folder's: head counts, tie flag and family follow it."""
+    base = target.base
+    if plan.config is not None or base is None or not (base.config or base.origin or base.params):
+        return plan
+    sidecars = dataclasses.replace(plan.source.sidecars, config=base.config, origin=base.origin, params=base.params)
+    source = plan.source.replace(sidecars=sidecars)
+    start = Plan(source, plan.policy, plan.evidence, findings=source.problems)
+    return reduce(lambda plan, step: step(plan), PIPELINE, start)
 
 
 def _container(plan: Plan, target: Target) -> str:
@@ -161,13 +174,12 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
     embedding = next((e for e in plan.entries if e.key == plan.family.role("embedding")), None)
     policy = plan.policy.tie
     if head and plan.tie.state in ("equal", "same-storage"):
-        wanted = plan.tie.tied and not layout.head_always and policy == "auto" and "tie" not in plan.policy.skip
-        if wanted or policy == "drop":
+        wanted = policy == "drop" or (policy == "auto" and "tie" not in plan.policy.skip)
+        if wanted and plan.tie.tied and not layout.head_always:
             kept = tuple(e for e in plan.entries if e is not head)
             reason = "equals the embedding byte for byte, and the target ties the two"
             return kept, (Dropped(head.ref, reason, "redundant", head.key),)
-    add = (plan.tie.tied and (layout.head_always or policy == "copy")) or policy == "copy"
-    if head is None and embedding and hub and add:
+    if head is None and embedding and hub and plan.tie.tied and (layout.head_always or policy == "copy"):
         copy = embedding.renamed(hub, why="the output head is the embedding")
         return (*plan.entries, copy), ()
     return plan.entries, ()
@@ -199,15 +211,6 @@ def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropp
     kept = [d for d in plan.dropped if d.kind == "buffer" and template(d.key) in normal]
     entries = tuple(Entry(TensorSpec(d.key, d.ref.dtype, d.ref.shape), (d.ref,), why="kept as it is") for d in kept)
     return entries, tuple(d for d in plan.dropped if d not in kept)
-
-
-def _config(plan: Plan, target: Target) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
-    """Return the config to write from: the base folder's for a source that has none."""
-    if plan.config is not None:
-        return plan.config, ()
-    if target.base and target.base.config:
-        return read_config(target.base.config), ()
-    return None, ()
 
 
 def export_dtype(export: Export) -> str:
@@ -299,11 +302,17 @@ def _heads(export: Export) -> Finding | None:
     if needing:
         rows = " × ".join(str(s) for s in needing[0].output.shape)
         text = (
-            f"The rows of {len(needing)} q and k tensors must be reordered head by head, and head counts are not known "
+            f"The rows of {len(needing)} q and k tensors must be reordered head by head, and "
+            f"{_stated_heads(export.plan) or 'head counts are not known'} "
             f"(`{safe_text(needing[0].ref.key)}` is {rows})."
         )
         fix = "Give a config.json or params.json with --config, or the counts with --heads and --kv-heads."
         return Finding("heads-unknown", "error", text, tuple(e.ref.key for e in needing), fix, blocking=True)
+    stated = _stated_heads(export.plan)
+    if stated and export.target.layout != "same":
+        text = f"The export needs a config.json or params.json with true head counts, and {stated}."
+        fix = "Give the right counts with --heads and --kv-heads, or the right config.json with --config."
+        return Finding("heads-unknown", "error", text, fix=fix, blocking=True)
     for entry in export.entries:
         for op in entry.ops:
             if isinstance(op, RopePermute):
@@ -312,6 +321,20 @@ def _heads(export: Export) -> Finding | None:
                 except CheckpointError as error:
                     return error.as_finding().replace(blocking=True)
     return None
+
+
+def _stated_heads(plan: Plan) -> str:
+    """Return which head counts were given that do not fit the tensors; empty if none were, or if they fit."""
+    policy, given = plan.policy, plan.config.dims if plan.config else {}
+    heads = policy.heads or given.get("heads")
+    if plan.family is None or heads is None or "heads" in plan.dims:
+        return ""
+    kv_heads = policy.kv_heads or (None if policy.heads else given.get("kv_heads"))
+    size = None if policy.heads else given.get("head_dim")
+    origin = plan.config.origin if plan.config and not policy.heads else "your choice"
+    text = f"the head counts of {origin} ({heads:,} heads"
+    text += f", {kv_heads:,} key/value heads" if kv_heads else ""
+    return text + (f", {size:,} rows each" if size else "") + ") do not fit the tensors"
 
 
 def _row_order(export: Export) -> Finding | None:

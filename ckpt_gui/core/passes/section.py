@@ -80,7 +80,7 @@ def _flattened(groups: dict[Section, list[TensorRef]]) -> list[Candidate]:
     """Return candidates whose keys are joined from nested dicts, one dict a module."""
     roots = {section[:depth] for section in groups for depth in range(min(len(section), 2) + 1)}
     found = []
-    for root in sorted(roots):
+    for root in sorted(roots, key=lambda root: (-len(root), root)):
         inside = [r for section, group in groups.items() if section[: len(root)] == root for r in group]
         found.append(_candidate(root, [(r, ".".join(r.path[len(root) :])) for r in inside]))
     return found
@@ -95,7 +95,9 @@ def find_section(plan: Plan) -> Plan:
     chosen = next((c for c in found if c.section == plan.policy.section), found[0])
     if plan.policy.section is not None and chosen.section != plan.policy.section:
         plan = plan.found(_no_such_section(plan.policy.section, found))
-    rivals = [c for c in found if c is not chosen and _rivals(c, chosen)]
+    own = {id(ref) for ref, _ in chosen.refs}
+    apart = [c for c in found if own.isdisjoint(id(ref) for ref, _ in c.refs)]
+    rivals = [c for c in apart if _rivals(c, chosen)]
     if rivals and plan.policy.section is None:
         plan = plan.found(_several([chosen, *rivals]))
     return _note_nesting(_take(plan, chosen), chosen)

@@ -55,15 +55,19 @@ def _with_verdict(plan: Plan, tie: Tie) -> Tie:
 
 def _verdict(plan: Plan, tie: Tie) -> bool | None:
     if tie.state in ("same-storage", "equal"):
-        return tie.flag is not False
+        return tie.flag is not False or plan.policy.tie == "drop"
     if tie.state == "different":
         return False
     if tie.state == "unchecked":
         return False if tie.flag is False else None
-    if tie.embedding is not None:  # no head is stored
-        stores_always = plan.layout is not None and plan.layout.head_always
-        return True if tie.flag or plan.policy.tie == "copy" else None if tie.flag is False or stores_always else True
-    return True if tie.flag and tie.head is not None else None
+    if tie.embedding is None:
+        return True if tie.flag and tie.head is not None else None
+    if tie.flag or plan.policy.tie == "copy":
+        return True
+    # No head is stored. In a whole file of a layout that leaves tied heads out this tells that it is tied; a bare
+    # backbone has none in any case.
+    tells = plan.layout is not None and not plan.layout.head_always and not plan.prefix
+    return True if tie.flag is None and tells else None
 
 
 def _head_as_embedding(plan: Plan, head: Entry) -> Plan:
@@ -94,7 +98,7 @@ def _equal(plan: Plan, tie: Tie) -> list[Finding]:
     assert tie.embedding is not None
     head, embedding = safe_text(tie.head.key), safe_text(tie.embedding.key)
     how = "is the same storage as" if tie.state == "same-storage" else "equals"
-    if tie.flag is False:
+    if not tie.tied:
         text = f"`{head}` {how} `{embedding}`, but the model counts as untied ({tie.flag_from}): both are kept."
         return [Finding("tied-flag", "info", text, _keys(tie), "If they are meant to be tied, set the flag to true.")]
     if plan.layout is not None and plan.layout.head_always:
