@@ -12,6 +12,9 @@ pytest.importorskip("transformers")
 
 import torch
 
+from ckpt_gui.core.formats.sidecars import read_sidecars
+from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.writer import write_export
 from tests.oracles import tiny
 
 SCALINGS = {"plain": None, "llama3": tiny.LLAMA3, "linear": tiny.LINEAR}
@@ -76,3 +79,21 @@ def test_a_config_that_lies_follows_the_tensors(tmp_path: Path) -> None:
         tiny.load(saved)
     out = tiny.export(saved, tmp_path / "out")
     assert torch.equal(tiny.logits_of(tiny.load(out)), tiny.logits_of(model))
+
+
+@pytest.mark.parametrize("start", ["hf", "meta", "torchtune"])
+@pytest.mark.parametrize("kind", ["llama", "mistral"])
+def test_the_base_folder_says_what_the_source_does_not(tmp_path: Path, kind: str, start: str) -> None:
+    """Bare weights and `--base`: head counts for the rows, the tie flag and the family come from there."""
+    model = tiny.make_model(tiny.make_config(kind, tied=True, scaling=tiny.LLAMA3))
+    model.save_pretrained(tmp_path / "base")
+    there = tiny.export(tmp_path / "base", tmp_path / "there", start)
+    for path in there.glob("*.json"):
+        path.unlink()
+    base = read_sidecars(str(tmp_path / "base"))[0]
+    export = retarget(tiny.plan_of(there), Target("hf", base=base))
+    assert not [f for f in export.findings if f.code in ("config-missing", "family-ambiguous", "heads-unknown")]
+    write_export(export, tmp_path / "out")
+    assert tiny.differing(tiny.read(tmp_path / "out"), tiny.read(tmp_path / "base")) == []
+    assert tiny.config_of(tmp_path / "out") == tiny.config_of(tmp_path / "base")
+    assert torch.equal(tiny.logits_of(tiny.load(tmp_path / "out")), tiny.logits_of(model))
