@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,7 @@ def state(layout: str = "hf", *, head: str = "own", biases: bool = False, layers
         biases: With attention biases.
         layers: Number of layers.
     """
-    made: State = {}
-    begin = 1
-    for hub, name, shape in names(layout, biases=biases, layers=layers):
-        size = int(np.prod(shape))
-        array = np.arange(begin, begin + size, dtype=np.float32).reshape(shape)
-        begin += size
-        heads = ROTARY.get(hub.rpartition(".")[0].partition("layers.")[2].partition(".")[2])
-        made[name] = array if heads is None or layout == "hf" else to_pairs(array, heads)
+    made: State = {name: array.copy() for name, array in _state(layout, biases, layers).items()}
     embedding, output = EMBEDDING[layout], HEAD[layout]
     if head == "absent":
         del made[output]
@@ -104,6 +98,19 @@ def state(layout: str = "hf", *, head: str = "own", biases: bool = False, layers
         made[output] = made[embedding]
     elif head == "only":
         made[output] = made.pop(embedding)
+    return made
+
+
+@lru_cache
+def _state(layout: str, biases: bool, layers: int) -> State:
+    made: State = {}
+    begin = 1
+    for hub, name, shape in names(layout, biases=biases, layers=layers):
+        size = int(np.prod(shape))
+        array = np.arange(begin, begin + size, dtype=np.float32).reshape(shape)
+        begin += size
+        heads = ROTARY.get(hub.rpartition(".")[0].partition("layers.")[2].partition(".")[2])
+        made[name] = array if heads is None or layout == "hf" else to_pairs(array, heads)
     return made
 
 
