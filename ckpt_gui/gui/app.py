@@ -211,7 +211,7 @@ class Shooter(QObject):
             failed = session.path is not None and session.snapshot is None
             saved = self._draw()
             self.status = 0 if saved and not failed else 2 if failed else 1
-            self._finish("" if saved else f"{self._path} can not be written.")
+            self._finish("" if saved else f"{self._path} cannot be written.")
 
     def _draw(self) -> bool:
         Path(self._path).parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +235,10 @@ def _picture(window: MainWindow) -> QPixmap:
             painter.fillRect(window.rect(), shade)
             painter.setOpacity(1)
             front = dialog.grab()
-            painter.drawPixmap((window.width() - dialog.width()) // 2, (window.height() - dialog.height()) // 2, front)
+            x, y = (window.width() - dialog.width()) // 2, (window.height() - dialog.height()) // 2
+            painter.drawPixmap(x, y, front)
+            painter.setPen(window.theme.color("strong_border"))
+            painter.drawRect(x - 1, y - 1, dialog.width() + 1, dialog.height() + 1)
             painter.end()
     return made
 

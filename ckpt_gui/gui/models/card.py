@@ -78,6 +78,24 @@ def checkpoint_card(export: Export) -> CheckpointCard:
     )  # fmt: skip
 
 
+# What to do, by the means of the window; the core names the options of the command line.
+_FIXES = {
+    "config-missing": "Choose a config here, or in the export dialog a folder that has one.",
+    "tokenizer-missing": "Choose in the export dialog a folder that has one.",
+    "heads-unknown": "Choose a config here, or give the counts in the export dialog.",
+    "several-sections": "Choose one in the card above.",
+    "unknown-layout": "Inspect it as it is, or export it as it is, without wrappers.",
+    "family-ambiguous": "Choose a config here to settle it.",
+    "dtype-mixed": "It may be meant so (norms in fp32); the export dialog can cast all.",
+}
+CONFIG_HELPS = ("config-missing", "heads-unknown", "family-ambiguous")
+
+
+def fix_words(finding: Finding) -> str:
+    """Return what the window can do about a finding, or what the user can; empty where there is nothing to do."""
+    return _FIXES.get(finding.code, finding.fix or "")
+
+
 def _title(plan: Plan) -> str:
     if plan.family is None or plan.layout is None:
         return "Unknown layout"

@@ -233,7 +233,8 @@ class TreeModel(QAbstractItemModel):
 
     def _group_cells(self, node: Node) -> tuple[str, ...]:
         states = "  ".join(f"{STATE_STYLES[s].glyph} {n}" for s, n in self._index.counts(node).items())
-        size = _short(human_bytes(self._index.nbytes(node)))
+        nbytes = self._index.nbytes(node)
+        size = _short(human_bytes(nbytes)) if nbytes else ""
         return states, safe_text(node.name or "(no name)"), "", plural(node.size, "tensor"), "", size
 
     def _states(self, node: Node) -> tuple[tuple[str, int], ...]:

@@ -23,10 +23,11 @@ from PySide6.QtWidgets import (
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import shown
-from ckpt_gui.gui.models.card import CheckpointCard
+from ckpt_gui.gui.models.card import CONFIG_HELPS, CheckpointCard, fix_words
 from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label, tip_text
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
+from ckpt_gui.gui.widgets.units import breakable, quoted
 from ckpt_gui.gui.wording import plural
 
 
@@ -77,7 +78,7 @@ class CheckpointPanel(QScrollArea):
             made.chosen.connect(self.finding_chosen)
             self.finding_cards.append(made)
             self._layout.addWidget(made)
-            if finding.code in ("config-missing", "heads-unknown"):
+            if finding.code in CONFIG_HELPS:
                 made.add_action(self.tr("Choose a config…")).clicked.connect(self.config_wanted)
         if not card.findings:
             self._layout.addWidget(label(self.tr("Nothing to report."), muted=True))
@@ -230,10 +231,11 @@ class FindingCard(QFrame):
             self.setToolTip(self.tr("Show these tensors in the tree"))
         self._layout.addLayout(head)
         self._layout.addWidget(label(_spaced(finding.message), wrap=True))
-        if finding.fix:
-            self._layout.addWidget(label(_spaced(finding.fix), muted=True, wrap=True))
+        fix = fix_words(finding)
+        if fix:
+            self._layout.addWidget(label(_spaced(fix), muted=True, wrap=True))
         self.setAccessibleName(f"{word}: {safe_text(finding.message, 500)}")
-        self.setAccessibleDescription(safe_text(finding.fix or "", 500))
+        self.setAccessibleDescription(safe_text(fix, 500))
 
     def add_action(self, text: str) -> QPushButton:
         """Add a button that does something about it."""
@@ -310,4 +312,5 @@ def _coloured(text: str, severity: str, theme: Theme) -> QLabel:
 
 def _spaced(text: str) -> str:
     """Return a sentence in which long keys may be broken after their dots."""
-    return safe_text(text, 1000).replace(".", ".\u200b").replace("_", "_\u200b")
+    shown = breakable(quoted(text, 1000))
+    return f"Fix{shown[3:]}" if shown.startswith("fix ") else shown  # the command is a button here
