@@ -93,7 +93,8 @@ class ExportDialog(QDialog):
         box.setSpacing(0)
         box.addLayout(head)
         box.addWidget(self.pages, 1)
-        self.resize(em(self, 44), em(self, 42))
+        room = self.screen().availableSize() * 0.9
+        self.resize(min(em(self, 44), room.width()), min(em(self, 46), room.height()))
 
     def _connect(self) -> None:
         form, result = self.form, self.result_page

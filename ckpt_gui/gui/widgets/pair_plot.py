@@ -58,8 +58,9 @@ class PairPlot(PlotCanvas):
         rows.set_xlabel(self.tr("row"))
         rows.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
         self._legend = hist.legend(
-            loc="upper left", ncols=2, frameon=False, handlelength=1.8, borderaxespad=0.2, columnspacing=1.4
+            loc="upper left", ncols=2, frameon=False, handlelength=1.5, borderaxespad=0.1, columnspacing=1.2
         )
+        self._legend.set_in_layout(False)  # the axes shall not shrink for it
         for axes in (hist, rows):
             axes.spines[["top", "right"]].set_visible(False)
             axes.locator_params(axis="x", nbins=5)
@@ -107,4 +108,4 @@ class PairPlot(PlotCanvas):
         line.set_color(second)
         for text in self._legend.get_texts():
             text.set_color(self._theme.color("text").name())
-            text.set_fontsize(self.points(0.86))
+            text.set_fontsize(self.points(0.82))
