@@ -43,18 +43,18 @@ def hf_config(
         written = dict(config.raw)
     else:
         written = {"architectures": [family.architecture], "model_type": family.model_types[0], **_DEFAULTS}
-        written |= dict.fromkeys(biases, True)
         if family.name == "mistral":  # transformers takes an absent window for one of 4,096
             written["sliding_window"] = _flat(config.raw).get("sliding_window")
         long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
         written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
         if dims.get("vocab") == _LLAMA3_VOCAB:
             written |= {"bos_token_id": 128000, "eos_token_id": 128001}
-    text = written.get("text_config")
-    if isinstance(text, Mapping):
-        written["text_config"] = _text_fields(dict(text), config, dims, dtype, tied)
+    inner = written.get("text_config")
+    true = dict.fromkeys(biases, True)  # a bias that the config denies would be left out without a word
+    if isinstance(inner, Mapping):
+        written["text_config"] = _text_fields(dict(inner) | true, config, dims, dtype, tied)
         return _tied_at_top(written, dtype, tied)
-    return _text_fields(written, config, dims, dtype, tied)
+    return _text_fields(written | true, config, dims, dtype, tied)
 
 
 def _text_fields(

@@ -126,8 +126,11 @@ def _copy(export: Export) -> Step | None:
     copies = [e for e in export.entries if e.why == "the output head is the embedding"]
     if not copies:
         return None
-    return Step("tie", f"Write the embedding as `{copies[0].key}` too", 1,
-                "the model is tied, and this layout stores the head all the same", keys=_keys(copies))  # fmt: skip
+    tie = export.plan.tie
+    stated = bool(tie.flag) or tie.head is not None or export.plan.policy.tie == "copy"
+    evidence = "the model is tied" if stated else "no head is stored, as in a tied model, and nothing says otherwise"
+    return Step("tie", f"Write the embedding as `{copies[0].key}` too", 1, evidence, certain=stated,
+                keys=_keys(copies))  # fmt: skip
 
 
 def _user(export: Export) -> Step | None:

@@ -92,8 +92,8 @@ def _starts(segments: Segments, words: tuple[str, ...]) -> bool:
 def _lead(kept: dict[str, Segments], counts: Counter[str]) -> tuple[str, ...]:
     """Return the words that are wrappers at the front of every key that is a weight; empty if there are none."""
     before = _named(kept, counts)
-    fitting, best = fits(before), ()
-    most = fitting
+    best: tuple[str, ...] = ()
+    most = fitting = fits(before)
     for words in _leads(kept):
         inside = {shape: segments for shape, segments in kept.items() if _starts(segments, words)}
         outside = _named({shape: s for shape, s in kept.items() if shape not in inside}, counts)
