@@ -1,0 +1,1 @@
+"""Runs on a real model; not collected by pytest."""
