@@ -101,7 +101,7 @@ class Windows:
         window.more_paths.connect(lambda paths: [self.add(path) for path in paths])
         window.destroyed.connect(lambda _=None: self.open.remove(window) if window in self.open else None)
         if restore:
-            self._settings.restore_window(window.restoreGeometry, lambda _: True)
+            window.restore()
         window.show()
         if path:
             window.open_path(path)

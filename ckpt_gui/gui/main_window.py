@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
@@ -39,7 +39,7 @@ from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.trouble_bar import TroubleBar
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session, Snapshot
-from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.settings import LAYOUT_VERSION, Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import plural
 
@@ -67,6 +67,7 @@ class MainWindow(QMainWindow):
         self.jobs = JobManager(self)
         self.session = Session(self.jobs, self)
         self._last_path = ""
+        self._layout = QByteArray()  # how the docks lie while a checkpoint is open
         self._dialog: QDialog | None = None
         self.ask_to_close: Callable[[Sequence[str]], bool] = self._ask_to_close
         self.actions_by_id = make_actions(self)
@@ -204,6 +205,11 @@ class MainWindow(QMainWindow):
         self.checkpoint_panel.config_wanted.connect(self.choose_config)
         self.plan_panel.step_selected.connect(self._on_step)
         self.plan_panel.export_requested.connect(self.export)
+
+    def restore(self) -> None:
+        """Put the window and its docks where they were last time."""
+        geometry, self._layout = self.settings.window()
+        self.restoreGeometry(geometry)
 
     # ------------------------------------------------------------------------------------------------------- actions
 
@@ -368,12 +374,14 @@ class MainWindow(QMainWindow):
             self.tree_panel.show_keys(None)
 
     def _show_page(self, page: QWidget) -> None:
-        is_open = page is self.tree_panel
+        is_open, was_open = page is self.tree_panel, self.pages.currentWidget() is self.tree_panel
+        if was_open and not is_open:
+            self._layout = self.saveState(LAYOUT_VERSION)
         self.pages.setCurrentWidget(page)
         for dock in self.docks.values():
             dock.setVisible(is_open)
             dock.toggleViewAction().setEnabled(is_open)
-        if is_open:
+        if is_open and (self._layout.isEmpty() or not self.restoreState(self._layout, LAYOUT_VERSION)):
             self._size_docks()
         self.tool_bar.setVisible(page is not self.start_page)
         self.status_bar.setVisible(page is not self.start_page)
@@ -444,7 +452,8 @@ class MainWindow(QMainWindow):
         if titles and not self.ask_to_close(titles):
             event.ignore()
             return
-        self.settings.save_window(self.saveGeometry(), self.saveState())
+        self._show_page(self.start_page)  # keeps the layout of the docks
+        self.settings.save_window(self.saveGeometry(), self._layout)
         self._drop_dialog()
         self.session.close()
         self.jobs.shutdown()

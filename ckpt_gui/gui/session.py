@@ -27,7 +27,7 @@ from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
 
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
-MANY = 5_000  # tensors above which a decision is worked out in a job: 50 ms
+MANY = 2_000  # tensors above which a decision is worked out in a job: 50 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,11 @@ class Session(QObject):
         self._evidence = Evidence()
         self._job: Job | None = None
         self._planning: Job | None = None
+        self._wanted: Decisions | None = None  # taken, and not yet followed by a snapshot
 
     def open(self, path: str | Path, *, config: str | Path | None = None) -> None:
         """Open a checkpoint in a job; an open one is closed first."""
-        self._let_go()
+        self._let_go()  # and not `closed`: the panels keep what they show until the next `changed` or `failed`
         self.path = str(path)
         self.opening.emit(self.path)
 
@@ -116,7 +117,7 @@ class Session(QObject):
         """Take a decision, which can be undone, and publish the snapshot that follows from it."""
         if self.snapshot is None:
             return
-        old = self.snapshot.decisions
+        old = self._wanted or self.snapshot.decisions
         decisions = Decisions(policy or old.policy, target or old.target)
         if decisions != old:
             self.undo_stack.push(_Decision(self, old, decisions))
@@ -124,18 +125,18 @@ class Session(QObject):
     def change_policy(self, **changes: Any) -> None:
         """Take a decision that changes some fields of the policy."""
         if self.snapshot:
-            self.decide(policy=dataclasses.replace(self.snapshot.decisions.policy, **changes))
+            self.decide(policy=dataclasses.replace((self._wanted or self.snapshot.decisions).policy, **changes))
 
     def change_target(self, **changes: Any) -> None:
         """Take a decision that changes some fields of the target."""
         if self.snapshot:
-            self.decide(target=dataclasses.replace(self.snapshot.decisions.target, **changes))
+            self.decide(target=dataclasses.replace((self._wanted or self.snapshot.decisions).target, **changes))
 
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
         if self.snapshot and self.snapshot.source is not snapshot.source:
             self.snapshot.source.close()
-        self.snapshot = snapshot
+        self.snapshot, self._wanted = snapshot, None
         self.path = self.path or snapshot.source.path
         self._evidence = snapshot.plan.evidence
         self.changed.emit(snapshot)
@@ -151,31 +152,38 @@ class Session(QObject):
         """Publish what follows from decisions; in a job if the checkpoint is large."""
         if self.snapshot is None:
             return
+        self._wanted = decisions
         source, evidence = self.snapshot.source, self._evidence
         self.jobs.cancel(self._planning, silently=True)
         if len(source.refs) <= MANY:
             try:
                 snapshot = make_snapshot(source, decisions, evidence)
             except CheckpointError as error:
-                self.refused.emit(error)
+                self._refuse(error)
             else:
                 self.publish(snapshot)
             return
         self._planning = self.jobs.start(
             "Working out the plan", lambda _: make_snapshot(source, decisions, evidence), self._planned,
-            self.refused.emit, quiet=True,
+            self._refuse, quiet=True,
         )  # fmt: skip
 
     def _let_go(self) -> None:
         self.jobs.cancel(self._job, silently=True)
         self.jobs.cancel(self._planning, silently=True)
         self._job = self._planning = None
+        self._wanted = None
         snapshot, self.snapshot = self.snapshot, None
         if snapshot:
             snapshot.source.close()
         self._evidence = Evidence()
         self.path = None
         self.undo_stack.clear()
+
+    def _refuse(self, error: BaseException) -> None:
+        self._wanted = None
+        if not isinstance(error, Cancelled):
+            self.refused.emit(error)
 
     def _planned(self, snapshot: Snapshot) -> None:
         self._planning = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
@@ -55,9 +54,10 @@ class Settings:
         self._store.setValue("window/geometry", geometry)
         self._store.setValue(f"window/state{LAYOUT_VERSION}", state)
 
-    def restore_window(self, geometry: Callable[[QByteArray], bool], state: Callable[[QByteArray], bool]) -> bool:
-        """Hand what was remembered to the two functions; return False if there is nothing."""
-        saved = self._store.value("window/geometry"), self._store.value(f"window/state{LAYOUT_VERSION}")
-        if not all(isinstance(part, QByteArray) and not part.isEmpty() for part in saved):
-            return False
-        return geometry(saved[0]) and state(saved[1])
+    def window(self) -> tuple[QByteArray, QByteArray]:
+        """Return where the window was and how its docks lay; empty where nothing is remembered."""
+        return self._bytes("window/geometry"), self._bytes(f"window/state{LAYOUT_VERSION}")
+
+    def _bytes(self, name: str) -> QByteArray:
+        value = self._store.value(name)
+        return value if isinstance(value, QByteArray) else QByteArray()

@@ -302,9 +302,34 @@ def test_a_large_checkpoint_is_planned_in_a_job(
     window = make_window(qtbot, qapp, source())
     window.session.change_target(layout="meta")
     window.session.change_target(layout="torchtune")
+    window.session.change_policy(tie="keep")
     qtbot.waitUntil(lambda: not window.jobs.running())
     assert window.session.snapshot is not None
-    assert window.session.snapshot.decisions.target.layout == "torchtune"
+    decisions = window.session.snapshot.decisions
+    assert (decisions.target.layout, decisions.policy.tie) == ("torchtune", "keep"), "no decision is lost on the way"
+
+
+def test_a_dock_that_was_hidden_stays_hidden(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    window.docks["plan"].hide()
+    window.close_checkpoint()
+    window.session.publish(snapshot_of(source()))
+    assert not window.docks["plan"].isVisible()
+    assert window.docks["inspector"].isVisible()
+    window.close()
+    again = make_window(qtbot, qapp)
+    again.restore()
+    again.session.publish(snapshot_of(source()))
+    assert not again.docks["plan"].isVisible()
+
+
+def test_a_refused_decision_is_told_in_the_bar(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    window.session.change_target(layout="nonsense")
+    assert "nonsense" in window.trouble_bar.text.text()
+    window.session.change_target(layout="meta")
+    assert window.session.snapshot is not None
+    assert window.session.snapshot.decisions.target.layout == "meta"
 
 
 def test_tensors_to_fix_counts_what_changes() -> None:

@@ -60,6 +60,7 @@ class TreePanel(QWidget):
         self._current: str | None = None  # key of the selected row, kept over snapshots
         self._row: Row | None = None
         self._job: Job | None = None
+        self._select_first = False  # once the filter has run
         self._flat_wanted: bool | None = None  # what the user chose; None: list while a filter is on
         self.model = TreeModel(theme, self)
         self._debounce = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
@@ -90,6 +91,7 @@ class TreePanel(QWidget):
         )
         self.filter_box.setAccessibleName(self.tr("Filter"))
         self.filter_box.setClearButtonEnabled(True)
+        self.filter_box.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
         self.counter = label(muted=True)
         self.layout_combo = QComboBox()
         self.layout_combo.setAccessibleName(self.tr("Expected in"))
@@ -240,6 +242,8 @@ class TreePanel(QWidget):
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
         self._show_counts(hits.counts, wanted.states, len(hits.rows), len(index.rows), filtered)
         self._restore_current(index)
+        if self._select_first:
+            self.select_first()
 
     def _show_counts(
         self, counts: Mapping[str, int], states: Collection[str], hits: int, total: int, filtered: bool
@@ -285,7 +289,10 @@ class TreePanel(QWidget):
             self.apply_filter()
 
     def select_first(self) -> None:
-        """Select the first row, if there is one."""
+        """Select the first row, if there is one, as soon as the filter has run."""
+        self._select_first = self._job is not None
+        if self._select_first:
+            return
         node = self.model.node(self.model.index(0, 0))
         if node is not None and not node.is_row:
             node = self.model.tree.next_row(node, STATES)
