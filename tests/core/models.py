@@ -1,8 +1,8 @@
-"""Tiny Llama models as numpy arrays, in any layout; the names and the row order are written here a second time, by hand.
+"""Tiny Llama models as numpy arrays, in any layout; names and row order are written here a second time, by hand.
 
-Every element of a model has a value of its own, so a tensor in the wrong place, or a row in the wrong order, is seen. The
-sizes avoid the traps: head_dim 8 (with 4 the permutation undoes itself), kv_heads other than heads, heads x head_dim other
-than hidden, an odd number of layers.
+Every element of a model has a value of its own, so a tensor in the wrong place, or a row in the wrong order, is seen.
+The sizes avoid the traps: head_dim 8 (with 4 the permutation undoes itself), kv_heads other than heads, heads x
+head_dim other than hidden, an odd number of layers.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def _state(layout: str, biases: bool, layers: int) -> State:
 def config(**changes: Any) -> dict[str, Any]:
     """A config.json that fits; a value of `...` takes a field out."""
     made = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN, "num_hidden_layers": LAYERS,
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN,
+        "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "head_dim": HEAD_DIM, "intermediate_size": FFN,
         "vocab_size": VOCAB, "rms_norm_eps": 1e-6, "rope_theta": 500000.0, "max_position_embeddings": 512,
         "tie_word_embeddings": False, "torch_dtype": "float32",

@@ -53,8 +53,17 @@ def test_heads_from_the_user() -> None:
     assert blocked(made, "hf") == []
 
 
-@pytest.mark.parametrize("heads", [{"heads": 3}, {"heads": 64}, {"heads": 4, "kv_heads": 4}, {"heads": 4, "kv_heads": 3},
-                                   {"heads": -4}, {"heads": 32}])  # fmt: skip
+@pytest.mark.parametrize(
+    "heads",
+    [
+        {"heads": 3},
+        {"heads": 64},
+        {"heads": 4, "kv_heads": 4},
+        {"heads": 4, "kv_heads": 3},
+        {"heads": -4},
+        {"heads": 32},
+    ],
+)
 def test_heads_from_the_user_that_can_not_be(heads: dict[str, int]) -> None:
     made = plan(models.config(), **heads)
     assert blocked(made, "hf") == ["heads-unknown"]
