@@ -100,8 +100,11 @@ def meta_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) ->
     else:
         written = _meta_widths(written, dims)
     written["norm_eps"] = config.norm_eps if config.norm_eps is not None else 1e-5
-    if config.rope_theta is not None:
-        written["rope_theta"] = config.rope_theta
+    theta = config.rope_theta
+    if theta is None and config.is_hf:  # transformers' own; where it is absent, Llama 3's program takes 500,000
+        theta = _ROPE_THETA
+    if theta is not None:
+        written["rope_theta"] = theta
     return written | _meta_rope(config)
 
 
