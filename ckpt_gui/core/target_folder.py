@@ -41,13 +41,15 @@ def check_target(folder: Path, source: Source, *, overwrite: bool, nbytes: int) 
     shown = safe_text(str(folder))
     if folder.is_symlink():
         raise _refused(f"{shown} is a symbolic link.", "Name the folder itself.")
-    if folder.exists() and not folder.is_dir():
-        raise _refused(f"{shown} is a file, not a folder.", "Name a folder that does not exist yet.")
+    file = next((p for p in (folder, *folder.absolute().parents) if p.exists() and not p.is_dir()), None)
+    if file is not None:
+        raise _refused(f"{safe_text(str(file))} is a file, not a folder.", "Name a folder that does not exist yet.")
     for path in _source_paths(source):
         _check_apart(folder, path)
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         count = sum(1 for _ in folder.iterdir())
-        raise _refused(f"{shown} is not empty: it holds {count} files.", "Name another folder, or allow --overwrite.")
+        held = f"{count:,} files" if count > 1 else "1 file"
+        raise _refused(f"{shown} is not empty: it holds {held}.", "Name another folder, or allow --overwrite.")
     parent = existing_parent(folder)
     if not os.access(parent, os.W_OK):
         raise _refused(f"{safe_text(str(parent))} may not be written to.", "Choose another place.")
@@ -65,10 +67,8 @@ def existing_parent(folder: Path) -> Path:
 
 
 def _source_paths(source: Source) -> Iterator[Path]:
-    paths = [Path(f.path) for f in source.files]
-    if source.is_folder and Path(source.path).is_dir():
-        paths.append(Path(source.path))
-    return iter(p for p in paths if p.exists())
+    folder = [Path(source.path)] if source.is_folder and Path(source.path).is_dir() else []
+    return (p for p in (*folder, *(Path(f.path) for f in source.files)) if p.exists())
 
 
 def _check_apart(folder: Path, path: Path) -> None:

@@ -1,0 +1,193 @@
+"""Where an export may go, and how it gets there."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from ckpt_gui.core import target_folder
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.target_folder import PREFIX, SUFFIX, check_target, commit, leftovers, staged
+from ckpt_gui.core.tensors import Source
+from tests.core import models
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return models.save(tmp_path / "source", models.state("hf"), config=models.config())
+
+
+@pytest.fixture
+def source(folder: Path) -> Source:
+    with open_checkpoint(folder) as opened:
+        return opened
+
+
+def refused(target: Path, source: Source, *, overwrite: bool = False, nbytes: int = 0) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        check_target(target, source, overwrite=overwrite, nbytes=nbytes)
+    assert caught.value.code == "target-refused"
+    assert caught.value.fix
+    return caught.value.message
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_source_and_target_may_not_touch(tmp_path: Path, folder: Path, source: Source, overwrite: bool) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    below = tmp_path / "below"
+    below.symlink_to(tmp_path)
+    for target, word in (
+        (folder, "is the source"),
+        (tmp_path / "." / "x" / ".." / "source", "is the source"),
+        (folder / "out", "lies inside"),
+        (folder / "a" / "b", "lies inside"),
+        (tmp_path, "holds"),
+        (below / "source", "is the source"),
+        (below / "source" / "out", "lies inside"),
+        (link / "out", "lies inside"),
+    ):
+        assert word in refused(target, source, overwrite=overwrite)
+    assert "symbolic link" in refused(link, source, overwrite=overwrite)
+
+
+def test_a_single_file_may_have_its_export_beside_it(tmp_path: Path, folder: Path) -> None:
+    with open_checkpoint(folder / "model.safetensors") as source:
+        check_target(folder / "out", source, overwrite=False, nbytes=0)
+        assert "holds" in refused(folder, source, overwrite=True)
+        assert "file, not a folder" in refused(folder / "model.safetensors", source)
+    index = models.save_shards(tmp_path / "shards", models.state("hf"), 3) / "model.safetensors.index.json"
+    with open_checkpoint(index) as source:
+        assert "holds" in refused(tmp_path / "shards", source, overwrite=True)
+
+
+def test_a_hard_link_to_the_source_is_the_source(tmp_path: Path, folder: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    os.link(folder / "model.safetensors", other / "model.safetensors")
+    with open_checkpoint(folder / "model.safetensors") as source:
+        assert "file, not a folder" in refused(other / "model.safetensors", source)
+
+
+def test_what_stands_there(tmp_path: Path, source: Source) -> None:
+    file, empty, full = (tmp_path / name for name in ("file", "empty", "full"))
+    file.write_text("x")
+    empty.mkdir()
+    full.mkdir()
+    (full / "x").write_text("x")
+    assert "is a file" in refused(file, source)
+    check_target(empty, source, overwrite=False, nbytes=0)
+    check_target(tmp_path / "new" / "deep", source, overwrite=False, nbytes=0)
+    message = refused(full, source)
+    assert message.endswith("is not empty: it holds 1 file.")
+    check_target(full, source, overwrite=True, nbytes=0)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    assert "symbolic link" in refused(tmp_path / "dangling", source)
+    assert "is a file" in refused(file / "below", source)
+
+
+def test_room(tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10**9, 0, 50_000_000))
+    check_target(tmp_path / "out", source, overwrite=False, nbytes=1000)
+    message = refused(tmp_path / "out", source, nbytes=60_000_000)
+    assert "76,777,216 bytes are needed" in message
+    assert "50,000,000 are free" in message
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "may not be written" in refused(tmp_path / "out", source)
+
+
+def test_names_are_shown_safely(tmp_path: Path, source: Source) -> None:
+    bad = tmp_path / "a\x1b[31m\u202e"
+    bad.write_text("x")
+    message = refused(bad, source)
+    assert "\x1b" not in message
+    assert "\u202e" not in message
+
+
+def test_staged_is_removed_when_it_fails(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "out"
+
+    def fail() -> None:
+        with staged(target) as part:
+            (part / "x").write_text("x")
+            assert part.parent == target.parent
+            assert part.name.startswith(PREFIX)
+            assert part.name.endswith(SUFFIX)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("before", [None, (), ("old",)])
+def test_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool, before: tuple[str, ...] | None
+) -> None:
+    if not exchange:
+        monkeypatch.setattr(target_folder, "_exchange", lambda *_: False)
+    target = tmp_path / "out"
+    if before is not None:
+        target.mkdir()
+        for name in before:
+            (target / name).write_text("old")
+    with staged(target) as part:
+        (part / "new").write_text("new")
+        commit(part, target, overwrite=True)
+    assert os.listdir(target) == ["new"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_target_filled_meanwhile_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+
+    def put() -> None:
+        with staged(target) as part:
+            (part / "new").write_text("new")
+            target.mkdir()
+            (target / "theirs").write_text("x")
+            commit(part, target, overwrite=False)
+
+    with pytest.raises(CheckpointError, match="meanwhile"):
+        put()
+    assert os.listdir(target) == ["theirs"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_the_old_folder_comes_back_when_the_swap_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "old").write_text("old")
+    monkeypatch.setattr(target_folder, "_exchange", lambda *_: False)
+    real = os.rename
+
+    def rename(a: Path, b: Path) -> None:
+        if Path(b) == target and Path(a).name.endswith(SUFFIX) and "-old" not in Path(a).name:
+            raise OSError("no")
+        real(a, b)
+
+    monkeypatch.setattr(os, "rename", rename)
+
+    def swap() -> None:
+        with staged(target) as part:
+            (part / "new").write_text("new")
+            commit(part, target, overwrite=True)
+
+    with pytest.raises(OSError, match="no"):
+        swap()
+    assert os.listdir(target) == ["old"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_leftovers_are_only_our_own(tmp_path: Path) -> None:
+    for name in (".ckpt-gui-out-1-a.part", ".ckpt-gui-out", "x.part", "out"):
+        (tmp_path / name).mkdir()
+    assert [p.name for p in leftovers(tmp_path)] == [".ckpt-gui-out-1-a.part"]
+    assert [p.name for p in leftovers(tmp_path / "absent")] == [".ckpt-gui-out-1-a.part"]
