@@ -390,8 +390,9 @@ class MainWindow(QMainWindow):
     def _size_docks(self) -> None:
         em = self.fontMetrics().height()
         sides = [self.docks["checkpoint"], self.docks["inspector"]]
-        self.resizeDocks(sides, [19 * em, 22 * em], Qt.Orientation.Horizontal)
-        self.resizeDocks([self.docks["plan"]], [17 * em], Qt.Orientation.Vertical)
+        widths = [min(19 * em, self.width() * 22 // 100), min(22 * em, self.width() * 25 // 100)]
+        self.resizeDocks(sides, widths, Qt.Orientation.Horizontal)
+        self.resizeDocks([self.docks["plan"]], [min(17 * em, self.height() * 30 // 100)], Qt.Orientation.Vertical)
 
     def _fill_recents(self) -> None:
         self.recent_menu.clear()

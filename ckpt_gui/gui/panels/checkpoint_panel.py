@@ -52,7 +52,7 @@ class CheckpointPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(self.tr("Checkpoint and findings"))
-        self.setMinimumWidth(18 * self.fontMetrics().height())
+        self.setMinimumWidth(15 * self.fontMetrics().height())
         inner = QWidget()
         inner.setProperty("plain", "true")
         self._layout = QVBoxLayout(inner)
@@ -123,7 +123,7 @@ class CheckpointPanel(QScrollArea):
             name, value = label(fact.label, muted=True), label(fact.value, wrap=True)
             for each in (name, value):
                 each.setToolTip(tip_text(fact.evidence))
-            value.setMinimumWidth(6 * self.fontMetrics().height())
+            value.setMinimumWidth(5 * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             grid.addWidget(name, line, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)

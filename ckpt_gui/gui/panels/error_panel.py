@@ -46,7 +46,7 @@ class ErrorPanel(QWidget):
 
     def _build(self) -> None:
         card = Card(padding=3 * GRID)
-        card.setFixedWidth(WIDTH_EM * self.fontMetrics().height())
+        card.setMaximumWidth(WIDTH_EM * self.fontMetrics().height())
         card.body.setSpacing(2 * GRID)
         self.glyph = label(SEVERITY_STYLES["error"][0], size=1.7, bold=True)
         self.title = label(size=1.35, bold=True, wrap=True)
@@ -66,9 +66,9 @@ class ErrorPanel(QWidget):
         card.body.addLayout(self._build_buttons())
         # Not by alignment: a layout would work out the card's height at the width of the window.
         middle = QHBoxLayout()
-        middle.addStretch()
-        middle.addWidget(card)
-        middle.addStretch()
+        middle.addStretch(1)
+        middle.addWidget(card, 100)
+        middle.addStretch(1)
         outer = QVBoxLayout(self)
         outer.addStretch(2)
         outer.addLayout(middle)
@@ -95,7 +95,7 @@ class ErrorPanel(QWidget):
         clear(self._details)
         for line, (name, text) in enumerate(details):
             value = label(text, wrap=True)
-            value.setMinimumWidth((WIDTH_EM - 12) * self.fontMetrics().height())
+            value.setMinimumWidth((WIDTH_EM - 24) * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._details.addWidget(label(name, muted=True), line, 0, Qt.AlignmentFlag.AlignTop)
             self._details.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
     QHBoxLayout,
-    QHeaderView,
     QLineEdit,
     QMenu,
     QPushButton,
@@ -39,6 +38,8 @@ MANY = 50_000  # rows above which the filter runs in a job
 FIRST_ROWS = 44  # groups are unfolded on opening while not more rows than this would show
 ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
 MAX_EXPANDED = 5_000
+COLUMN_EMS = {Column.STATE: 7.8, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
+KEY_EMS = (11, 15)  # least width of each of the two names, and most of the key in a tree
 
 
 class TreePanel(QWidget):
@@ -91,10 +92,13 @@ class TreePanel(QWidget):
         )
         self.filter_box.setAccessibleName(self.tr("Filter"))
         self.filter_box.setClearButtonEnabled(True)
+        self.filter_box.setMinimumWidth(9 * self.fontMetrics().height())
         self.filter_box.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
         self.counter = label(muted=True)
         self.layout_combo = QComboBox()
         self.layout_combo.setAccessibleName(self.tr("Expected in"))
+        self.layout_combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.layout_combo.setMinimumContentsLength(11)
         for name, title in LAYOUTS.items():
             self.layout_combo.addItem(title, name)
         wanted = label(self.tr("Expected in"), muted=True)
@@ -183,16 +187,19 @@ class TreePanel(QWidget):
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(2 * em)
         header.setSectionsMovable(False)
-        for column, width in (
-            (Column.STATE, 7.8),
-            (Column.SHAPE, 6.2),
-            (Column.DTYPE, 3.4),
-            (Column.SIZE, 4.6),
-            (Column.KEY, 14.5),
-        ):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+        for column, width in COLUMN_EMS.items():
             header.resizeSection(column, round(width * em))
-        header.setSectionResizeMode(Column.EXPECTED, QHeaderView.ResizeMode.Stretch)
+        self.view.viewport().installEventFilter(self)
+
+    def _share_room(self) -> None:
+        """Divide what is left between the two names: by halves in a list; in a tree the parts of a key need less."""
+        em = self.view.fontMetrics().height()
+        fixed = sum(self.view.header().sectionSize(column) for column in COLUMN_EMS)
+        room = self.view.viewport().width() - fixed
+        half = max(KEY_EMS[0] * em, room // 2)
+        key = half if self.model.flat else min(half, KEY_EMS[1] * em)
+        self.view.header().resizeSection(Column.KEY, key)
+        self.view.header().resizeSection(Column.EXPECTED, max(KEY_EMS[0] * em, room - key))
 
     # ------------------------------------------------------------------------------------------------------- showing
 
@@ -233,10 +240,8 @@ class TreePanel(QWidget):
         self.model.show_rows(index, hits.rows if flat else None)
         if not flat:
             self._unfold_first(index) if was_empty or not kept else self._unfold(kept)
-        # Whole keys need as much room as the expected ones; the parts in a tree need less.
-        key_mode = QHeaderView.ResizeMode.Stretch if flat else QHeaderView.ResizeMode.Interactive
-        self.view.header().setSectionResizeMode(Column.KEY, key_mode)
         self.view.setRootIsDecorated(not flat)
+        self._share_room()
         self._modes.button(int(flat)).setChecked(True)
         self._modes.button(0).setEnabled(not filtered)
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
@@ -489,6 +494,8 @@ class TreePanel(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Escape in the filter box clears it; once it is clear, Escape or Down goes to the tree."""
+        if event.type() == QEvent.Type.Resize and watched is self.view.viewport():
+            self._share_room()
         if watched is self.filter_box and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape and self.filter_box.text():
                 self.clear_filter()
