@@ -136,11 +136,13 @@ def _flat(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 def _meta_rope(config: ModelConfig) -> dict[str, Any]:
     """Return Meta's fields: the flag, and the factors that its own files leave to the program.
 
-    Only Llama 3's way of scaling has a flag. Another one goes under a name that Meta's programs do not know.
+    Only Llama 3's way of scaling has a flag. Another one, and the length it starts from, goes under names that Meta's
+    programs do not know.
     """
     scaling = config.rope_scaling
     if scaling and scaling.get("rope_type") != "llama3":
-        return {"use_scaled_rope": False, "rope_scaling": dict(scaling)}
+        length = {"max_position_embeddings": config.max_positions} if config.max_positions else {}
+        return {"use_scaled_rope": False, "rope_scaling": dict(scaling)} | length
     if not scaling:
         return {"use_scaled_rope": True} if config.rope_unknown else {}
     fields = {

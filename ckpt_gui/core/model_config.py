@@ -159,7 +159,9 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
         rope_theta=_number(flat.get("rope_theta")),
         rope_scaling=scaling,
         rope_unknown=unknown,
-        max_positions=_whole(flat.get("max_seq_len")) or (131072 if scaling else None),
+        max_positions=_whole(flat.get("max_seq_len"))
+        or _whole(flat.get("max_position_embeddings"))
+        or (131072 if scaling else None),
     )
 
 

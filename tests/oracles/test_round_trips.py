@@ -23,6 +23,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "llama-all-biases": {"attention_bias": True, "mlp_bias": True},
     "llama-scaled": {"scaling": tiny.LLAMA3, "tied": True},
     "llama-linear": {"scaling": tiny.LINEAR},
+    "llama-yarn": {"scaling": tiny.YARN, "max_position_embeddings": 64},
+    "llama-dynamic": {"scaling": tiny.DYNAMIC, "max_position_embeddings": 20},
     "llama-all-heads": {"num_key_value_heads": 6, "head_dim": 8},
     "mistral-untied": {"kind": "mistral", "sliding_window": None},
     "mistral-tied": {"kind": "mistral", "tied": True},
@@ -61,6 +63,13 @@ def test_hf_export_is_the_same_model(saved: Path, tmp_path: Path) -> None:
     out = tiny.export(saved, tmp_path / "out")
     tiny.assert_clean(out)
     assert_same_model(out, saved)
+
+
+def test_generation_config_is_carried(saved: Path, tmp_path: Path) -> None:
+    there = tiny.export(saved, tmp_path / "there", "meta")
+    back = tiny.export(there, tmp_path / "back")
+    name = "generation_config.json"
+    assert (back / name).read_bytes() == (saved / name).read_bytes()
 
 
 @pytest.mark.parametrize("layout", ["meta", "torchtune"])

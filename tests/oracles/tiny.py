@@ -42,6 +42,8 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 LINEAR = {"rope_type": "linear", "factor": 4.0}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0}
 CLASSES = {
     "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
     "mistral": (transformers.MistralConfig, transformers.MistralForCausalLM),
