@@ -8,17 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QDockWidget,
     QFileDialog,
     QMainWindow,
     QMessageBox,
-    QSizePolicy,
     QStackedWidget,
-    QToolBar,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
@@ -31,17 +28,17 @@ from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
-from ckpt_gui.gui.panels.parts import DockTitle, tip_text
+from ckpt_gui.gui.panels.parts import DockTitle
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
+from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.trouble_bar import TroubleBar
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.settings import LAYOUT_VERSION, Settings
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.wording import plural
 
 FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
 SIZE = QSize(1280, 800)
@@ -131,48 +128,14 @@ class MainWindow(QMainWindow):
         return dock
 
     def _build_tool_bar(self) -> None:
-        bar = QToolBar(self.tr("Tools"))
-        bar.setObjectName("tools")
-        bar.setMovable(False)
-        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        self.open_button = self._tool(self.tr("Open"), self.actions_by_id["open-file"])
-        self.open_button.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
-        self.previous_button = self._tool("◀  " + self.tr("Previous"), self.actions_by_id["previous"])
-        self.next_button = self._tool(self.tr("Next") + "  ▶", self.actions_by_id["next"])
-        self.fix_button = self._tool(self.tr("Fix…"), self.actions_by_id["fix"], kind="primary")
-        self.export_button = self._tool(self.tr("Export…"), self.actions_by_id["export"])
-        space = QWidget()
-        space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        for widget in (
-            self.open_button,
-            self.previous_button,
-            self.next_button,
-            space,
-            self.export_button,
-            self.fix_button,
-        ):
-            bar.addWidget(widget)
-        self.addToolBar(bar)
-        self.tool_bar = bar
-
-    def _tool(self, text: str, action: QAction, kind: str = "") -> QToolButton:
-        """Return a button that does what an action does, under a text of its own."""
-        made = QToolButton()
-        made.setText(text)
-        made.setToolTip(action.toolTip())
-        made.setAccessibleName(action.text().replace("&", ""))
-        made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        made.setEnabled(action.isEnabled())
-        if kind:
-            made.setProperty("kind", kind)
-        made.clicked.connect(action.trigger)
-        action.enabledChanged.connect(made.setEnabled)
-        return made
+        self.tool_bar = ToolBar(self.session, self.actions_by_id)
+        self.addToolBar(self.tool_bar)
+        self.fix_button = self.tool_bar.fix_button
 
     def _build_menus(self) -> None:
         places = make_menus(self, self.actions_by_id)
-        self.recent_menu = places["RECENTS"]
-        self.open_button.setMenu(self.recent_menu)
+        self.recents = RecentFiles(places["RECENTS"], self.settings, self)
+        self.tool_bar.open_button.setMenu(places["RECENTS"])
         undo = self.session.undo_stack.createUndoAction(self, self.tr("&Undo"))
         redo = self.session.undo_stack.createRedoAction(self, self.tr("&Redo"))
         undo.setShortcuts(QKeySequence.keyBindings(QKeySequence.StandardKey.Undo))
@@ -198,7 +161,8 @@ class MainWindow(QMainWindow):
         error.again.connect(self.reload)
         error.other.connect(self.open_file)
         error.leave.connect(self.close_checkpoint)
-        self.recent_menu.aboutToShow.connect(self._fill_recents)
+        self.recents.chosen.connect(self.open_path)
+        self.recents.forgotten.connect(start.refresh)
         self.tree_panel.selected.connect(self.inspector_panel.show_row)
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
         self.checkpoint_panel.finding_chosen.connect(self._on_finding)
@@ -252,11 +216,11 @@ class MainWindow(QMainWindow):
 
     def copy_keys(self) -> None:
         """Copy the selected keys."""
-        self.tree_panel.copy_keys()
+        self.tree_panel.view.copy_keys()
 
     def copy_rows(self) -> None:
         """Copy the selected rows."""
-        self.tree_panel.copy_rows()
+        self.tree_panel.view.copy_rows()
 
     def focus_filter(self) -> None:
         """Go to the filter box."""
@@ -265,11 +229,11 @@ class MainWindow(QMainWindow):
 
     def next_difference(self) -> None:
         """Go to the next difference."""
-        self.tree_panel.step(forward=True)
+        self.tree_panel.view.step(forward=True)
 
     def previous_difference(self) -> None:
         """Go to the previous difference."""
-        self.tree_panel.step(forward=False)
+        self.tree_panel.view.step(forward=False)
 
     def show_as(self, mode: str) -> None:
         """Show the keys as a tree or as a list."""
@@ -335,14 +299,6 @@ class MainWindow(QMainWindow):
                 self.settings.add_recent(path)
             self._show_page(self.tree_panel)
             self.tree_panel.view.setFocus()
-        number = tensors_to_fix(snapshot)
-        self.fix_button.setText(self.tr("Fix {}…").format(f"{number:,}") if number else self.tr("Fix…"))
-        blocked = snapshot.export.blocked
-        self.fix_button.setToolTip(
-            tip_text(self.tr("Blocked: {}").format(blocked[0].message))
-            if blocked
-            else self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor"))
-        )
         self.settled.emit()
 
     def _on_failed(self, error: BaseException) -> None:
@@ -393,23 +349,6 @@ class MainWindow(QMainWindow):
         widths = [min(19 * em, self.width() * 22 // 100), min(22 * em, self.width() * 25 // 100)]
         self.resizeDocks(sides, widths, Qt.Orientation.Horizontal)
         self.resizeDocks([self.docks["plan"]], [min(17 * em, self.height() * 30 // 100)], Qt.Orientation.Vertical)
-
-    def _fill_recents(self) -> None:
-        self.recent_menu.clear()
-        for path in self.settings.recents():
-            action = self.recent_menu.addAction(safe_text(self._name(path), 60).replace("&", "&&"))
-            action.setToolTip(safe_text(path))
-            action.setEnabled(os.path.exists(path))
-            action.triggered.connect(lambda _checked=False, path=path: self.open_path(path))
-        if self.recent_menu.isEmpty():
-            self.recent_menu.addAction(self.tr("Nothing yet")).setEnabled(False)
-        else:
-            self.recent_menu.addSeparator()
-            self.recent_menu.addAction(self.tr("Forget these"), self._forget)
-
-    def _forget(self) -> None:
-        self.settings.clear_recents()
-        self.start_page.refresh()
 
     def _drop_dialog(self) -> None:
         if self._dialog is not None:
@@ -470,10 +409,3 @@ class MainWindow(QMainWindow):
         box.setDefaultButton(box.addButton(self.tr("Keep it running"), QMessageBox.ButtonRole.RejectRole))
         box.exec()
         return box.clickedButton() is leave
-
-
-def tensors_to_fix(snapshot: Snapshot) -> int:
-    """Return how many stored tensors an export changes or leaves out for a reason of the layout."""
-    counts = snapshot.diff.counts
-    changed = sum(counts.get(state, 0) for state in ("renamed", "transform", "dtype"))
-    return changed + sum(d.kind in ("redundant", "buffer", "user") for d in snapshot.export.dropped)

@@ -17,9 +17,10 @@ from ckpt_gui.gui import session as session_module
 from ckpt_gui.gui.actions import ACTIONS
 from ckpt_gui.gui.app import Hooks, Windows
 from ckpt_gui.gui.jobs import Job
-from ckpt_gui.gui.main_window import MainWindow, tensors_to_fix
+from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels.error_panel import error_words
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
+from ckpt_gui.gui.panels.tool_bar import tensors_to_fix
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from tests.gui.checkpoints import PatternReader, llama_refs, source
@@ -49,7 +50,7 @@ def test_the_start_page_comes_first_and_offers_the_sample(window: MainWindow, qt
     assert all(dock.isVisible() for dock in window.docks.values())
     assert window.checkpoint_panel.card is not None
     assert window.checkpoint_panel.card.title == "Llama, Meta layout"
-    assert window.fix_button.text() == "Fix 30…"
+    assert window.tool_bar.fix_button.text() == "Fix 30…"
     assert window.settings.recents()[0].endswith("tiny-llama-compiled.pt")
 
 
@@ -75,6 +76,19 @@ def test_recents_keep_ten_newest_first() -> None:
     assert settings.recents() == []
     settings.add_recent("/one")
     assert Settings().recents() == ["/one"]
+
+
+def test_the_recent_menu_opens_and_forgets(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    menu = window.tool_bar.open_button.menu()
+    window.recents.fill()
+    assert [action.text() for action in menu.actions()] == ["Nothing yet"]
+    window.settings.add_recent(str(tmp_path))
+    window.recents.fill()
+    with qtbot.waitSignal(window.settled):
+        menu.actions()[0].trigger()
+    assert window._last_path == str(tmp_path)
+    menu.actions()[-1].trigger()
+    assert window.settings.recents() == []
 
 
 def test_files_can_be_dropped(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:

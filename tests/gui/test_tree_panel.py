@@ -102,7 +102,7 @@ def test_selection_is_told_and_survives_filter_and_layout(panel: TreePanel) -> N
 
 def test_unfolded_groups_stay_unfolded(panel: TreePanel) -> None:
     def unfolded() -> set[str]:
-        return panel._unfolded()
+        return panel.view.unfolded()
 
     before = unfolded()
     assert before, "a small tree is unfolded on opening"
@@ -117,16 +117,16 @@ def test_unfolded_groups_stay_unfolded(panel: TreePanel) -> None:
 def test_next_and_previous_difference(panel: TreePanel) -> None:
     said: list[Row | None] = []
     panel.selected.connect(said.append)
-    panel.step(forward=True)
-    panel.step(forward=True)
+    panel.view.step(forward=True)
+    panel.view.step(forward=True)
     first, second = said
     assert first is not None
     assert second is not None
-    panel.step(forward=False)
+    panel.view.step(forward=False)
     assert said[-1] is first
     panel.set_filter("wq")
-    panel.step(forward=True)
-    panel.step(forward=True)
+    panel.view.step(forward=True)
+    panel.view.step(forward=True)
     assert {row.key for row in said[-2:] if row} <= set(shown(panel))
 
 
@@ -143,9 +143,9 @@ def test_layout_combo_asks_the_session(panel: TreePanel, qtbot: QtBot) -> None:
 
 def test_keys_and_rows_are_copied(panel: TreePanel) -> None:
     panel.select_key(WQ)
-    panel.copy_keys()
+    panel.view.copy_keys()
     assert QGuiApplication.clipboard().text() == WQ
-    panel.copy_rows()
+    panel.view.copy_rows()
     assert QGuiApplication.clipboard().text().split("\t")[:2] == ["transform", WQ]
 
 

@@ -4,42 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent
+from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QButtonGroup,
     QComboBox,
     QHBoxLayout,
     QLineEdit,
-    QMenu,
     QPushButton,
     QStackedLayout,
     QToolButton,
-    QTreeView,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
 
 from ckpt_gui.core.diff import STATES, Row
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Filter, Hits, Node, parse_filter, with_states
+from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, parse_filter, with_states
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.card import LAYOUTS
-from ckpt_gui.gui.models.tree_model import Column, TreeModel
+from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
-from ckpt_gui.gui.panels.state_paint import StateChip, StateDelegate
+from ckpt_gui.gui.panels.state_paint import StateChip
+from ckpt_gui.gui.panels.tree_view import KeyTreeView
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import plural
 
 DEBOUNCE_MS = 200
 MANY = 50_000  # rows above which the filter runs in a job
-FIRST_ROWS = 44  # groups are unfolded on opening while not more rows than this would show
 ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
-MAX_EXPANDED = 5_000
-COLUMN_EMS = {Column.STATE: 7.8, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
-KEY_EMS = (11, 15)  # least width of each of the two names, and most of the key in a tree
 
 
 class TreePanel(QWidget):
@@ -74,7 +68,7 @@ class TreePanel(QWidget):
         self._only.clicked.connect(lambda: self.show_keys(None))
         self._clear.clicked.connect(self.clear_filter)
         self._modes.idClicked.connect(lambda mode: self.set_flat(bool(mode)))
-        self.view.customContextMenuRequested.connect(self._on_menu)
+        self.view.state_wanted.connect(self.show_state)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         self.view.selectionModel().selectionChanged.connect(self._on_selection)
         session.changed.connect(self.show_snapshot)
@@ -154,22 +148,7 @@ class TreePanel(QWidget):
         return strip
 
     def _build_view(self) -> QStackedLayout:
-        view = QTreeView()
-        view.setModel(self.model)
-        view.setAccessibleName(self.tr("Keys"))
-        view.setUniformRowHeights(True)
-        view.setAlternatingRowColors(False)
-        view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        view.setTextElideMode(Qt.TextElideMode.ElideLeft)
-        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        view.setItemDelegateForColumn(Column.STATE, StateDelegate(self._theme, view))
-        view.setTreePosition(Column.KEY)
-        view.setExpandsOnDoubleClick(True)
-        view.setAnimated(False)
-        view.setIndentation(round(view.fontMetrics().height() * 1.1))
-        self.view = view
-        self._size_columns()
+        self.view = KeyTreeView(self.model, self._theme)
         self._nothing = QWidget()
         nothing = QVBoxLayout(self._nothing)
         nothing.addStretch()
@@ -178,28 +157,9 @@ class TreePanel(QWidget):
         nothing.addWidget(self._clear, 0, Qt.AlignmentFlag.AlignCenter)
         nothing.addStretch()
         self._stack = QStackedLayout()
-        self._stack.addWidget(view)
+        self._stack.addWidget(self.view)
         self._stack.addWidget(self._nothing)
         return self._stack
-
-    def _size_columns(self) -> None:
-        header, em = self.view.header(), self.view.fontMetrics().height()
-        header.setStretchLastSection(False)
-        header.setMinimumSectionSize(2 * em)
-        header.setSectionsMovable(False)
-        for column, width in COLUMN_EMS.items():
-            header.resizeSection(column, round(width * em))
-        self.view.viewport().installEventFilter(self)
-
-    def _share_room(self) -> None:
-        """Divide what is left between the two names: by halves in a list; in a tree the parts of a key need less."""
-        em = self.view.fontMetrics().height()
-        fixed = sum(self.view.header().sectionSize(column) for column in COLUMN_EMS)
-        room = self.view.viewport().width() - fixed
-        half = max(KEY_EMS[0] * em, room // 2)
-        key = half if self.model.flat else min(half, KEY_EMS[1] * em)
-        self.view.header().resizeSection(Column.KEY, key)
-        self.view.header().resizeSection(Column.EXPECTED, max(KEY_EMS[0] * em, room - key))
 
     # ------------------------------------------------------------------------------------------------------- showing
 
@@ -235,13 +195,13 @@ class TreePanel(QWidget):
         filtered = bool(wanted) or self._keys is not None
         # Without a filter the tree shows everything; a filtered tree would show groups whose rows are not hits.
         flat = filtered or self._flat_wanted is True
-        kept = self._unfolded()
+        kept = self.view.unfolded()
         was_empty = not self.model.tree.rows
         self.model.show_rows(index, hits.rows if flat else None)
         if not flat:
-            self._unfold_first(index) if was_empty or not kept else self._unfold(kept)
+            self.view.unfold_first(index) if was_empty or not kept else self.view.unfold(kept)
         self.view.setRootIsDecorated(not flat)
-        self._share_room()
+        self.view.share_room()
         self._modes.button(int(flat)).setChecked(True)
         self._modes.button(0).setEnabled(not filtered)
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
@@ -302,7 +262,7 @@ class TreePanel(QWidget):
         if node is not None and not node.is_row:
             node = self.model.tree.next_row(node, STATES)
         if node is not None:
-            self._go_to(node)
+            self.view.go_to(node)
 
     def select_key(self, key: str) -> bool:
         """Select the row of a key; return False if there is none."""
@@ -312,61 +272,10 @@ class TreePanel(QWidget):
             number = hits[0] if hits else None
         if number is None:
             return False
-        self._go_to(self.model.tree.locate(number))
+        self.view.go_to(self.model.tree.locate(number))
         return True
 
-    def step(self, *, forward: bool) -> None:
-        """Go to the next or previous difference; it starts over at the end."""
-        tree = self.model.tree
-        if self.model.flat:
-            self._step_flat(forward)
-            return
-        current = self.model.node(self.view.currentIndex())
-        if (node := tree.next_row(current, DIFFERENT, forward=forward)) is not None:
-            self._go_to(node)
-
-    def _step_flat(self, forward: bool) -> None:
-        count = self.model.rowCount()
-        start = self.view.currentIndex().row() if self.view.currentIndex().isValid() else (-1 if forward else 0)
-        for away in range(1, count + 1):
-            index = self.model.index((start + (away if forward else -away)) % count, 0)
-            row = self.model.row(index)
-            if row is not None and row.state in DIFFERENT:
-                self._make_current(index)
-                return
-
-    def copy_keys(self) -> None:
-        """Copy the keys of the selected rows, one a line."""
-        keys = [row.path for row in self._selected_rows()]
-        if keys:
-            QGuiApplication.clipboard().setText("\n".join(keys))
-
-    def copy_rows(self) -> None:
-        """Copy the selected rows as a table for a spreadsheet."""
-        lines = [
-            "\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self._selected_rows()
-        ]
-        if lines:
-            QGuiApplication.clipboard().setText("\n".join(lines))
-
     # ------------------------------------------------------------------------------------------------------- details
-
-    def _selected_rows(self) -> list[Row]:
-        rows = (self.model.row(index) for index in self.view.selectionModel().selectedRows())
-        return [row for row in rows if row is not None]
-
-    def _go_to(self, node: Node) -> None:
-        index = self.model.index_of(node)
-        parent = index.parent()
-        while parent.isValid():
-            self.view.expand(parent)
-            parent = parent.parent()
-        if index.isValid():
-            self._make_current(index)
-
-    def _make_current(self, index: QModelIndex) -> None:
-        self.view.setCurrentIndex(index)
-        self.view.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
 
     def _restore_current(self, index: CheckpointIndex) -> None:
         """Select the row that was selected before, if it is still there."""
@@ -374,52 +283,10 @@ class TreePanel(QWidget):
         if number is not None:
             place = self.model.index_of(index.locate(number))
             if place.isValid():
-                self._go_to(index.locate(number))
+                self.view.go_to(index.locate(number))
                 self._tell(index.rows[number])
                 return
         self._tell(None)
-
-    def _unfolded(self) -> set[str]:
-        """Return the names of the groups that are unfolded."""
-        if self.model.flat:
-            return set()
-        found: set[str] = set()
-        pending = [self.model.index(r, 0) for r in range(self.model.rowCount())]
-        while pending:
-            index = pending.pop()
-            node = self.model.node(index)
-            if node is not None and not node.is_row and self.view.isExpanded(index):
-                found.add(self.model.tree.prefix(node))
-                pending.extend(self.model.index(r, 0, index) for r in range(self.model.rowCount(index)))
-        return found
-
-    def _unfold(self, prefixes: set[str]) -> None:
-        pending = [self.model.index(r, 0) for r in range(self.model.rowCount())]
-        while pending:
-            index = pending.pop()
-            node = self.model.node(index)
-            if node is not None and not node.is_row and self.model.tree.prefix(node) in prefixes:
-                self._expand(index)
-                pending.extend(self.model.index(r, 0, index) for r in range(self.model.rowCount(index)))
-
-    def _unfold_first(self, index: CheckpointIndex) -> None:
-        """Unfold groups level by level while the whole stays small; what is set aside stays folded."""
-        pending = [self.model.index(r, 0) for r in range(self.model.rowCount())]
-        room = FIRST_ROWS - len(pending)
-        while pending:
-            place = pending.pop(0)
-            node = self.model.node(place)
-            if node is None or node.is_row or index.counts(node).keys() <= {"aside"}:
-                continue
-            if (children := len(index.children(node))) <= room:
-                room -= children
-                self._expand(place)
-                pending.extend(self.model.index(r, 0, place) for r in range(children))
-
-    def _expand(self, index: QModelIndex) -> None:
-        if self.model.canFetchMore(index):
-            self.model.fetchMore(index)
-        self.view.expand(index)
 
     def _tell(self, row: Row | None) -> None:
         if row is not self._row:
@@ -467,35 +334,8 @@ class TreePanel(QWidget):
         self.model.restyle()
         self.view.viewport().update()
 
-    def _on_menu(self, point: QPoint) -> None:
-        index = self.view.indexAt(point)
-        node = self.model.node(index)
-        if node is None:
-            return
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        if node.is_row:
-            row = self.model.tree.row(node)
-            menu.addAction(self.tr("Copy key"), self.copy_keys)
-            copy = menu.addAction(
-                self.tr("Copy expected key"), lambda: QGuiApplication.clipboard().setText(row.expected)
-            )
-            copy.setEnabled(bool(row.expected))
-            menu.addAction(self.tr("Copy rows as a table"), self.copy_rows)
-            menu.addSeparator()
-            menu.addAction(self.tr("Show only this state"), lambda: self.show_state(row.state))
-        else:
-            prefix = self.model.tree.prefix(node).replace("\0", ".")
-            menu.addAction(self.tr("Copy prefix"), lambda: QGuiApplication.clipboard().setText(prefix))
-            below = menu.addAction(self.tr("Unfold all below"), lambda: self.view.expandRecursively(index))
-            below.setEnabled(node.size <= MAX_EXPANDED)
-            menu.addAction(self.tr("Fold"), lambda: self.view.collapse(index))
-        menu.popup(self.view.viewport().mapToGlobal(point))
-
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Escape in the filter box clears it; once it is clear, Escape or Down goes to the tree."""
-        if event.type() == QEvent.Type.Resize and watched is self.view.viewport():
-            self._share_room()
         if watched is self.filter_box and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape and self.filter_box.text():
                 self.clear_filter()

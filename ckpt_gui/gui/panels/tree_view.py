@@ -1,0 +1,187 @@
+"""The view of the key tree: its columns, what is unfolded, the walk over differences, copying."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QMenu, QTreeView, QWidget
+
+from ckpt_gui.core.diff import Row
+from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Node
+from ckpt_gui.gui.models.tree_model import Column, TreeModel
+from ckpt_gui.gui.panels.state_paint import StateDelegate
+from ckpt_gui.gui.theme import Theme
+
+FIRST_ROWS = 44  # groups are unfolded on opening while not more rows than this would show
+MAX_EXPANDED = 5_000
+COLUMN_EMS = {Column.STATE: 7.8, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
+KEY_EMS = (11, 15)  # least width of each of the two names, and most of the key in a tree
+
+
+class KeyTreeView(QTreeView):
+    """Shows a tree model, or its list.
+
+    Signals:
+        state_wanted(state): The user wants to see only the rows in this state.
+    """
+
+    state_wanted = Signal(str)
+
+    def __init__(self, model: TreeModel, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.keys = model
+        self.setModel(model)
+        self.setAccessibleName(self.tr("Keys"))
+        self.setUniformRowHeights(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setTextElideMode(Qt.TextElideMode.ElideLeft)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.setItemDelegateForColumn(Column.STATE, StateDelegate(theme, self))
+        self.setTreePosition(Column.KEY)
+        self.setIndentation(round(self.fontMetrics().height() * 1.1))
+        self._size_columns()
+        self.customContextMenuRequested.connect(self._on_menu)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Divide the room anew; Qt calls this for the viewport, so scroll bars that come and go count."""
+        super().resizeEvent(event)
+        self.share_room()
+
+    def share_room(self) -> None:
+        """Divide what is left between the two names: by halves in a list; in a tree the parts of a key need less."""
+        em = self.fontMetrics().height()
+        fixed = sum(self.header().sectionSize(column) for column in COLUMN_EMS)
+        room = self.viewport().width() - fixed
+        half = max(KEY_EMS[0] * em, room // 2)
+        key = half if self.keys.flat else min(half, KEY_EMS[1] * em)
+        self.header().resizeSection(Column.KEY, key)
+        self.header().resizeSection(Column.EXPECTED, max(KEY_EMS[0] * em, room - key))
+
+    def _size_columns(self) -> None:
+        header, em = self.header(), self.fontMetrics().height()
+        header.setStretchLastSection(False)
+        header.setMinimumSectionSize(2 * em)
+        header.setSectionsMovable(False)
+        for column, width in COLUMN_EMS.items():
+            header.resizeSection(column, round(width * em))
+
+    def step(self, *, forward: bool) -> None:
+        """Go to the next or previous difference; it starts over at the end."""
+        tree = self.keys.tree
+        if self.keys.flat:
+            self._step_flat(forward)
+            return
+        current = self.keys.node(self.currentIndex())
+        if (node := tree.next_row(current, DIFFERENT, forward=forward)) is not None:
+            self.go_to(node)
+
+    def _step_flat(self, forward: bool) -> None:
+        count = self.keys.rowCount()
+        start = self.currentIndex().row() if self.currentIndex().isValid() else (-1 if forward else 0)
+        for away in range(1, count + 1):
+            index = self.keys.index((start + (away if forward else -away)) % count, 0)
+            row = self.keys.row(index)
+            if row is not None and row.state in DIFFERENT:
+                self._make_current(index)
+                return
+
+    def copy_keys(self) -> None:
+        """Copy the keys of the selected rows, one a line."""
+        keys = [row.path for row in self._selected_rows()]
+        if keys:
+            QGuiApplication.clipboard().setText("\n".join(keys))
+
+    def copy_rows(self) -> None:
+        """Copy the selected rows as a table for a spreadsheet."""
+        lines = [
+            "\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self._selected_rows()
+        ]
+        if lines:
+            QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def _selected_rows(self) -> list[Row]:
+        rows = (self.keys.row(index) for index in self.selectionModel().selectedRows())
+        return [row for row in rows if row is not None]
+
+    def go_to(self, node: Node) -> None:
+        """Make a node the current one, with all above it unfolded."""
+        index = self.keys.index_of(node)
+        parent = index.parent()
+        while parent.isValid():
+            self.expand(parent)
+            parent = parent.parent()
+        if index.isValid():
+            self._make_current(index)
+
+    def _make_current(self, index: QModelIndex) -> None:
+        self.setCurrentIndex(index)
+        self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+
+    def unfolded(self) -> set[str]:
+        """Return the names of the groups that are unfolded."""
+        if self.keys.flat:
+            return set()
+        found: set[str] = set()
+        pending = [self.keys.index(r, 0) for r in range(self.keys.rowCount())]
+        while pending:
+            index = pending.pop()
+            node = self.keys.node(index)
+            if node is not None and not node.is_row and self.isExpanded(index):
+                found.add(self.keys.tree.prefix(node))
+                pending.extend(self.keys.index(r, 0, index) for r in range(self.keys.rowCount(index)))
+        return found
+
+    def unfold(self, prefixes: set[str]) -> None:
+        """Unfold the groups of these names."""
+        pending = [self.keys.index(r, 0) for r in range(self.keys.rowCount())]
+        while pending:
+            index = pending.pop()
+            node = self.keys.node(index)
+            if node is not None and not node.is_row and self.keys.tree.prefix(node) in prefixes:
+                self._expand(index)
+                pending.extend(self.keys.index(r, 0, index) for r in range(self.keys.rowCount(index)))
+
+    def unfold_first(self, index: CheckpointIndex) -> None:
+        """Unfold groups level by level while the whole stays small; what is set aside stays folded."""
+        pending = [self.keys.index(r, 0) for r in range(self.keys.rowCount())]
+        room = FIRST_ROWS - len(pending)
+        while pending:
+            place = pending.pop(0)
+            node = self.keys.node(place)
+            if node is None or node.is_row or index.counts(node).keys() <= {"aside"}:
+                continue
+            if (children := len(index.children(node))) <= room:
+                room -= children
+                self._expand(place)
+                pending.extend(self.keys.index(r, 0, place) for r in range(children))
+
+    def _expand(self, index: QModelIndex) -> None:
+        if self.keys.canFetchMore(index):
+            self.keys.fetchMore(index)
+        self.expand(index)
+
+    def _on_menu(self, point: QPoint) -> None:
+        index = self.indexAt(point)
+        node = self.keys.node(index)
+        if node is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if node.is_row:
+            row = self.keys.tree.row(node)
+            menu.addAction(self.tr("Copy key"), self.copy_keys)
+            copy = menu.addAction(
+                self.tr("Copy expected key"), lambda: QGuiApplication.clipboard().setText(row.expected)
+            )
+            copy.setEnabled(bool(row.expected))
+            menu.addAction(self.tr("Copy rows as a table"), self.copy_rows)
+            menu.addSeparator()
+            menu.addAction(self.tr("Show only this state"), lambda: self.state_wanted.emit(row.state))
+        else:
+            prefix = self.keys.tree.prefix(node).replace("\0", ".")
+            menu.addAction(self.tr("Copy prefix"), lambda: QGuiApplication.clipboard().setText(prefix))
+            below = menu.addAction(self.tr("Unfold all below"), lambda: self.expandRecursively(index))
+            below.setEnabled(node.size <= MAX_EXPANDED)
+            menu.addAction(self.tr("Fold"), lambda: self.collapse(index))
+        menu.popup(self.viewport().mapToGlobal(point))
