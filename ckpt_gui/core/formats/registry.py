@@ -13,7 +13,10 @@ from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.safetensors import SafetensorsReader
 from ckpt_gui.core.formats.safetensors_header import read_header
 from ckpt_gui.core.formats.sniff import check_name, sniff
+from ckpt_gui.core.formats.torch_file import TorchFile
+from ckpt_gui.core.formats.torch_script import is_script, read_script
 from ckpt_gui.core.formats.torch_zip import read_torch
+from ckpt_gui.core.formats.zip_archive import Archive, read_archive
 from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
 
 Progress = Callable[[str, int, int], None]
@@ -55,11 +58,16 @@ def _open_safetensors(file: HeldFile, name: str) -> Part:
     return Part("safetensors", header.refs, reader, held, header.problems, header.metadata)
 
 
-def _open_torch(file: HeldFile, name: str) -> Part:
-    found = read_torch(file, name)
+def _open_zip(file: HeldFile, name: str) -> Part:
+    archive = read_archive(file)
+    read = next(read for fits, read in _ARCHIVES if fits(archive))
+    return _torch_part(read(archive, name), file, name)
+
+
+def _torch_part(found: TorchFile, file: HeldFile, name: str) -> Part:
     held = SourceFile(name, file.path, file.size, file.identity)
     return Part(
-        "torch-zip",
+        found.container,
         found.refs,
         found.reader,
         held,
@@ -70,9 +78,14 @@ def _open_torch(file: HeldFile, name: str) -> Part:
     )
 
 
+# What an archive is, by its records; the first that fits.
+_ARCHIVES: tuple[tuple[Callable[[Archive], bool], Callable[[Archive, str], TorchFile]], ...] = (
+    (is_script, read_script),
+    (lambda _: True, read_torch),
+)
 CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
     "safetensors": _open_safetensors,
-    "torch-zip": _open_torch,
+    "zip": _open_zip,
 }
 
 

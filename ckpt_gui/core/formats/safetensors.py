@@ -46,6 +46,10 @@ class SafetensorsReader:
         """Return the offset and the length of a tensor's bytes in the file."""
         return self._begin(ref), ref.nbytes
 
+    def check_unchanged(self) -> None:
+        """Raise if the file is not as it was when it was opened."""
+        self.file.check_unchanged()
+
     def close(self) -> None:
         """Close the file."""
         self.file.close()

@@ -13,7 +13,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
 
-Kind = Literal["safetensors", "torch-zip"]
+Kind = Literal["safetensors", "zip"]
 
 HEAD = 4096
 MAX_HEADER = 100_000_000
@@ -41,6 +41,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", "a Parquet file"),
     (b"SQLite format 3\x00", "an SQLite database"),
 )
+_NAMES: dict[Kind, str] = {"safetensors": "a safetensors file", "zip": "a torch (zip) file"}
 _LFS = re.compile(rb"oid (sha256:[0-9a-f]{64})\s+size (\d{1,20})")
 _HTML = re.compile(rb"\s*(<!doctype\s+html|<html|<\?xml|<head|<body)", re.IGNORECASE)
 _ONNX = re.compile(rb"\x08[\x01-\x14](\x12|\x1a|\x22)[\x01-\x40][ -~]+")
@@ -54,7 +55,7 @@ def sniff(file: HeldFile) -> Kind:
     """
     head = file.read(0, min(file.size, HEAD))
     if head.startswith(b"PK\x03\x04"):
-        return "torch-zip"
+        return "zip"
     # Before all magic bytes: a header of 640 bytes begins like a pickle, one of 23,117 like a Windows program.
     if int.from_bytes(head[:8], "little") <= MAX_HEADER and _has_brace(head):
         return "safetensors"
@@ -73,7 +74,7 @@ def check_name(name: str, kind: Kind) -> tuple[Finding, ...]:
     lies = kind != "safetensors" if suffix == ".safetensors" else kind == "safetensors" and suffix in TORCH_SUFFIXES
     if not lies:
         return ()
-    is_kind = "a safetensors file" if kind == "safetensors" else "a torch (zip) file"
+    is_kind = _NAMES[kind]
     message = f"{show_path(name)} is {is_kind}, although its name ends in {suffix}."
     return (Finding("misnamed-file", "warning", message, fix="Rename it; the content decides how it is read here."),)
 

@@ -92,8 +92,8 @@ class Archive:
         Raises:
             CheckpointError: It is larger than the limit, or its checksum does not fit.
         """
-        bomb = record.method == DEFLATED and record.size > MAX_INFLATED and record.size > MAX_RATIO * record.packed
-        if record.size > limit or bomb:
+        self.check_ratio(record)
+        if record.size > limit:
             what = f"record {safe_text(record.name)!r} has {record.size:,} bytes, more than is read at once"
             _fail(self.file, what, code="limit-exceeded")
         data = self.file.read(self.data_offset(record), record.packed)
@@ -102,6 +102,16 @@ class Archive:
             what = f"record {safe_text(record.name)!r} does not fit its checksum"
             _fail(self.file, what, code="crc-mismatch", fix="Download or copy it again.")
         return data
+
+    def check_ratio(self, record: Record) -> None:
+        """Raise if a deflated record claims to inflate as only bombs do.
+
+        Raises:
+            CheckpointError: `limit-exceeded`.
+        """
+        if record.method == DEFLATED and record.size > MAX_INFLATED and record.size > MAX_RATIO * record.packed:
+            what = f"record {safe_text(record.name)!r} would inflate from {record.packed:,} to {record.size:,} bytes"
+            _fail(self.file, what, code="limit-exceeded")
 
     def _inflate(self, record: Record, data: bytes) -> bytes:
         try:
@@ -245,7 +255,8 @@ def _check_names(file: HeldFile, records: list[Record]) -> str:
 
 
 def _error(file: HeldFile, what: str, *, code: str = "damaged", fix: str | None = None) -> CheckpointError:
-    state = {"truncated": "is cut short", "ambiguous-archive": "can be read in two ways"}.get(code, "is damaged")
+    states = {"truncated": "is cut short", "ambiguous-archive": "can be read in two ways"}
+    state = (states | {"limit-exceeded": "asks for more than is allowed"}).get(code, "is damaged")
     return CheckpointError(code, f"{show_path(file.path)} {state}: {what}.", fix=fix, path=file.path)
 
 

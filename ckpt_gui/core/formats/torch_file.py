@@ -1,0 +1,127 @@
+"""What every kind of torch file comes to: refs, a tree, previews, and findings about its pickle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.pickle_vm import PickleResult
+from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import Extra, Reader, TensorRef
+
+BLOAT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TorchFile:
+    """What a torch file holds.
+
+    Attributes:
+        container: Its kind.
+        reader: Reads the tensors.
+        tree: The nested values with refs as leaves.
+        refs: The tensors.
+        extras: Previews of what is not a tensor.
+        problems: What the user should know.
+        checksums: Size and CRC-32 by (file, storage); empty if it was written without.
+    """
+
+    container: str
+    reader: Reader
+    tree: Any
+    refs: tuple[TensorRef, ...]
+    extras: tuple[Extra, ...]
+    problems: tuple[Finding, ...]
+    checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+
+
+def make_file(
+    container: str,
+    name: str,
+    reader: Reader,
+    value: Any,
+    sizes: Mapping[str, int],
+    pickles: Sequence[PickleResult],
+    checksums: Mapping[tuple[str, str], tuple[int, int]] | None = None,
+    problems: Sequence[Finding] = (),
+) -> TorchFile:
+    """Turn the value of a pickle into a torch file.
+
+    Args:
+        container: Its kind.
+        name: What the refs shall call it.
+        reader: Reads the tensors.
+        value: What its pickle made.
+        sizes: Bytes of each storage.
+        pickles: The pickles that were read.
+        checksums: Size and CRC-32 by (file, storage).
+        problems: What is known of the container itself.
+
+    Raises:
+        CheckpointError: `limit-exceeded`.
+    """
+    walk = TreeWalk(name, sizes)
+    tree = walk.convert(value, ())
+    found = find_problems(walk, show_path(name))
+    for result in pickles:
+        found += pickle_problems(result, name)
+    found += _bloat(walk.refs, sizes, name)
+    return TorchFile(
+        container, reader, tree, tuple(walk.refs), _extras(walk), (*found, *problems), checksums or {}
+    )  # fmt: skip
+
+
+def pickle_problems(result: PickleResult, name: str, known: tuple[str, ...] = ()) -> list[Finding]:
+    """Return findings about the names that a pickle mentions; those that begin with a known prefix are as expected."""
+    found = []
+    if result.unsafe:
+        names = ", ".join(safe_text(n, 80) for n in result.unsafe[:8])
+        what = f"{show_path(name)} would run code in a permissive loader: it names {names}"
+        message = f"{what}. Nothing of it was run here."
+        fix = "The export holds tensors only. Do not load the file with weights_only=False."
+        found.append(Finding("unsafe-pickle", "error", message, keys=result.unsafe, fix=fix))
+    others = tuple(n for n in result.foreign if n not in result.unsafe and not n.startswith(known or ("\0",)))
+    if others:
+        names = ", ".join(safe_text(n, 80) for n in others[:8]) + (", …" if len(others) > 8 else "")
+        message = f"{show_path(name)} holds objects of other classes, which stay inert here: {names}."
+        found.append(Finding("foreign-object", "warning", message, keys=others, fix="The export leaves them out."))
+    return found
+
+
+def _bloat(refs: list[TensorRef], sizes: Mapping[str, int], name: str) -> list[Finding]:
+    """Find storages of which the tensors use only a part: a view was saved with all that it was cut from."""
+    users: dict[str, list[TensorRef]] = defaultdict(list)
+    for ref in refs:
+        users[ref.storage].append(ref)
+    wasted, keys = 0, []
+    for storage, sharing in users.items():
+        if sizes[storage] <= BLOAT or any(r.nbytes == sizes[storage] for r in sharing):
+            continue
+        unused = sizes[storage] - sum({r.place: r.nbytes for r in sharing}.values())
+        if unused > BLOAT:
+            wasted += unused
+            keys += [r.full_key for r in sharing]
+    if not keys:
+        return []
+    what = f"{show_path(name)} carries {wasted:,} bytes that no tensor uses"
+    message = f"{what}: views were saved with their whole storage."
+    return [Finding("storage-bloat", "warning", message, keys=tuple(keys), fix="The export holds what is used.")]
+
+
+def trailing(name: str, count: int, what: str) -> list[Finding]:
+    """Return a finding about bytes after the end of a container."""
+    if not count:
+        return []
+    message = f"{show_path(name)} has {count:,} bytes after the end of {what}."
+    return [Finding("trailing-bytes", "warning", message, fix="The export leaves the extra bytes out.")]
+
+
+def _extras(walk: TreeWalk) -> tuple[Extra, ...]:
+    if not walk.more:
+        return tuple(walk.extras)
+    return (*walk.extras, Extra((), "more", f"{walk.more:,} more values that are not tensors"))
