@@ -52,6 +52,14 @@ ACTIONS: tuple[Spec, ...] = (
         "copy-key", "Copy &key", "copy_keys", ("Ctrl+Shift+C",), needs="open", tip="Copy the keys of the selected rows"
     ),
     Spec("copy-rows", "&Copy rows", "copy_rows", (_Key.Copy,), needs="open", tip="Copy the selected rows as a table"),
+    Spec(
+        "drop",
+        "&Leave out or take in",
+        "toggle_dropped",
+        (_Key.Delete,),
+        needs="open",
+        tip="Leave the selected extra tensors out of the export, or take them in again",
+    ),
     Spec("find", "&Filter", "focus_filter", (_Key.Find, "/"), needs="open"),
     Spec("next", "&Next difference", "next_difference", ("Alt+Down", "F8"), needs="open"),
     Spec("previous", "&Previous difference", "previous_difference", ("Alt+Up", "Shift+F8"), needs="open"),
@@ -69,7 +77,7 @@ ACTIONS: tuple[Spec, ...] = (
 # `-` is a line; a name in capitals is filled in by the window.
 MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("&File", ("open-file", "open-folder", "RECENTS", "open-sample", "-", "reload", "close", "-", "quit")),
-    ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "-", "find")),
+    ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "-", "drop", "-", "find")),
     ("&View", ("next", "previous", "-", "tree", "list", "-", "DOCKS", "-", "THEME")),
     ("F&ix", ("fix", "export")),
     ("&Help", ("legend", "about")),

@@ -222,6 +222,10 @@ class MainWindow(QMainWindow):
         """Copy the selected rows."""
         self.tree_panel.view.copy_rows()
 
+    def toggle_dropped(self) -> None:
+        """Leave the selected extra tensors out of the export, or take them in again."""
+        self.tree_panel.toggle_dropped()
+
     def focus_filter(self) -> None:
         """Go to the filter box."""
         self.tree_panel.filter_box.setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.diff import Row
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels import tree_panel
 from ckpt_gui.gui.panels.tree_panel import TreePanel
@@ -164,6 +165,26 @@ def test_missing_rows_show_no_key_in_the_file(qtbot: QtBot, qapp: QApplication) 
     panel.show_state("missing")
     assert panel.model.index(0, 1).data() == "not in the file"
     assert panel.model.index(0, 2).data().startswith("model.layers.1.")
+
+
+def test_extra_tensors_can_be_left_out_and_others_cannot(qtbot: QtBot, qapp: QApplication) -> None:
+    refs = [*llama_refs(prefix="_orig_mod."), TensorRef("_orig_mod.odd", "bf16", (2,), (), "w.pt", "odd")]
+    window = make_window(qtbot, qapp, source(refs))
+    panel, session = window.tree_panel, window.session
+    assert session.snapshot is not None
+    panel.select_key("_orig_mod.odd")
+    menu = QMenu()
+    qtbot.addWidget(menu)
+    panel.view.menu_opening.emit(menu, panel.view.selected_rows())
+    assert [action.text() for action in menu.actions()][-1] == "Leave out of the export"
+    window.actions_by_id["drop"].trigger()
+    assert session.snapshot.decisions.policy.dropped == {"_orig_mod.odd"}
+    assert all(entry.ref.key != "_orig_mod.odd" for entry in session.snapshot.export.entries)
+    window.actions_by_id["drop"].trigger()
+    assert session.snapshot.decisions.policy.dropped == frozenset()
+    panel.select_key(WQ)
+    window.actions_by_id["drop"].trigger()
+    assert session.snapshot.decisions.policy.dropped == frozenset()
 
 
 def test_selection_size_is_told(window: MainWindow) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLineEdit,
+    QMenu,
     QPushButton,
     QStackedLayout,
     QToolButton,
@@ -69,6 +70,7 @@ class TreePanel(QWidget):
         self._clear.clicked.connect(self.clear_filter)
         self._modes.idClicked.connect(lambda mode: self.set_flat(bool(mode)))
         self.view.state_wanted.connect(self.show_state)
+        self.view.menu_opening.connect(self._on_menu)
         self.view.selectionModel().currentChanged.connect(self._on_current)
         self.view.selectionModel().selectionChanged.connect(self._on_selection)
         session.changed.connect(self.show_snapshot)
@@ -275,7 +277,33 @@ class TreePanel(QWidget):
         self.view.go_to(self.model.tree.locate(number))
         return True
 
+    def toggle_dropped(self) -> None:
+        """Leave the selected tensors out of the export, or take them in again; only those that may be left out."""
+        snapshot = self._session.snapshot
+        keys = {row.ref.full_key for row in self._droppable(self.view.selected_rows()) if row.ref is not None}
+        if snapshot is None or not keys:
+            return
+        dropped = snapshot.decisions.policy.dropped
+        self._session.change_policy(dropped=dropped - keys if keys <= dropped else dropped | keys)
+
     # ------------------------------------------------------------------------------------------------------- details
+
+    def _droppable(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that the user may leave out: what fits nowhere, and copies that collide."""
+        snapshot = self._session.snapshot
+        if snapshot is None:
+            return []
+        collide = {key for f in snapshot.plan.findings if f.code == "key-collision" for key in f.keys}
+        return [row for row in rows if row.ref is not None and (row.state == "extra" or row.key in collide)]
+
+    def _on_menu(self, menu: QMenu, rows: Sequence[Row]) -> None:
+        usable = self._droppable(rows)
+        if usable and self._session.snapshot is not None:
+            dropped = self._session.snapshot.decisions.policy.dropped
+            out = all(row.ref is not None and row.ref.full_key in dropped for row in usable)
+            menu.addSeparator()
+            menu.addAction(self.tr("Take into the export again") if out else self.tr("Leave out of the export"),
+                           self.toggle_dropped)  # fmt: skip
 
     def _restore_current(self, index: CheckpointIndex) -> None:
         """Select the row that was selected before, if it is still there."""

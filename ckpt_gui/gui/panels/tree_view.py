@@ -23,9 +23,11 @@ class KeyTreeView(QTreeView):
 
     Signals:
         state_wanted(state): The user wants to see only the rows in this state.
+        menu_opening(menu, rows): Whoever has something to offer for the selected rows adds it.
     """
 
     state_wanted = Signal(str)
+    menu_opening = Signal(object, object)
 
     def __init__(self, model: TreeModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -88,19 +90,20 @@ class KeyTreeView(QTreeView):
 
     def copy_keys(self) -> None:
         """Copy the keys of the selected rows, one a line."""
-        keys = [row.path for row in self._selected_rows()]
+        keys = [row.path for row in self.selected_rows()]
         if keys:
             QGuiApplication.clipboard().setText("\n".join(keys))
 
     def copy_rows(self) -> None:
         """Copy the selected rows as a table for a spreadsheet."""
         lines = [
-            "\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self._selected_rows()
+            "\t".join((r.state, r.key, r.expected, str(list(r.shape or ())), r.dtype)) for r in self.selected_rows()
         ]
         if lines:
             QGuiApplication.clipboard().setText("\n".join(lines))
 
-    def _selected_rows(self) -> list[Row]:
+    def selected_rows(self) -> list[Row]:
+        """Return the rows that are selected; groups do not count."""
         rows = (self.keys.row(index) for index in self.selectionModel().selectedRows())
         return [row for row in rows if row is not None]
 
@@ -184,4 +187,5 @@ class KeyTreeView(QTreeView):
             below = menu.addAction(self.tr("Unfold all below"), lambda: self.expandRecursively(index))
             below.setEnabled(node.size <= MAX_EXPANDED)
             menu.addAction(self.tr("Fold"), lambda: self.collapse(index))
+        self.menu_opening.emit(menu, self.selected_rows())
         menu.popup(self.viewport().mapToGlobal(point))
