@@ -19,7 +19,7 @@ from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
 from ckpt_gui.core.plan import Entry
-from ckpt_gui.core.retarget import Export
+from ckpt_gui.core.retarget import Export, carries_tree
 from ckpt_gui.core.tensors import ForeignObject, TensorRef, TensorSpec
 
 # Names by (layout, container); `{suffix}` is empty for a single file.
@@ -54,14 +54,16 @@ class OutFile:
     Attributes:
         name: Its name in the folder.
         parts: The bytes to fill in.
-        keys: Every key it will hold → the part that holds its bytes.
+        keys: Every key of a weight → the part that holds its bytes.
         layout: Where everything lies.
+        leaves: Every tensor that it will hold, what is merely carried included, in file order.
     """
 
     name: str
     parts: tuple[Part, ...]
     keys: Mapping[str, str]
     layout: FileLayout
+    leaves: tuple[StoredTensor, ...]
 
 
 def plan_files(export: Export) -> tuple[tuple[OutFile, ...], dict[str, str]]:
@@ -113,7 +115,9 @@ def _file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
     if export.container == "safetensors":
         parts = tuple(Part(e.key, e) for e in entries)
         layout = safetensors.layout([e.output for e in entries], _metadata(export))
-        return OutFile(name, parts, {e.key: e.key for e in entries}, layout)
+        specs = {e.key: e.output for e in entries}
+        leaves = tuple(StoredTensor(specs[key], key) for key in layout.offsets)
+        return OutFile(name, parts, {e.key: e.key for e in entries}, layout, leaves)
     return _torch_file(export, name, entries)
 
 
@@ -125,20 +129,20 @@ def _metadata(export: Export) -> dict[str, str]:
 
 
 def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
-    records: dict[Any, Part] = {}
+    made: dict[Any, Part] = {}
     leaves: dict[str, StoredTensor] = {}
     for entry in entries:
-        identity = (entry.ref.place, entry.ops)
-        part = records.setdefault(identity, Part(str(len(records)), entry))
+        part = made.setdefault((entry.ref.place, entry.ops), Part(str(len(made)), entry))
         leaves[entry.key] = StoredTensor(entry.output, part.name)
     tree: Any = leaves
     extra: list[Part] = []
-    source = export.plan.source
-    if export.target.layout == "same" and source.tree is not None and len(source.files) == 1:
-        tree, extra = _same_tree(export, entries, leaves, len(records))
-    parts = (*records.values(), *extra)
+    if carries_tree(export):
+        tree, extra = _same_tree(export, entries, leaves, len(made))
+        if not {part.name for part in made.values()} <= {leaf.record for leaf in torch_layout.leaves(tree)}:
+            tree, extra = leaves, []  # weights within a pickled object: they come out of it
+    parts = (*made.values(), *extra)
     keys = {key: leaf.record for key, leaf in leaves.items()}
-    return OutFile(name, parts, keys, torch_layout.layout(tree))
+    return OutFile(name, parts, keys, torch_layout.layout(tree), tuple(torch_layout.leaves(tree)))
 
 
 class _TreeCopy:
@@ -146,7 +150,9 @@ class _TreeCopy:
 
     def __init__(self, export: Export, entries: Sequence[Entry], leaves: Mapping[str, StoredTensor], used: int) -> None:
         self.section = export.plan.section
-        self.leaves = {e.ref.path: (e.key, leaves[e.key]) for e in entries}
+        self.leaves: dict[tuple[str, ...], list[StoredTensor]] = {}
+        for entry in entries:
+            self.leaves.setdefault(entry.ref.path, []).append(leaves[entry.key])
         self.gone = {d.ref.path for d in export.dropped if d.kind in ("redundant", "user", "buffer")}
         self.used = used
         self.parts: list[Part] = []
@@ -170,14 +176,21 @@ class _TreeCopy:
             if isinstance(item, TensorRef):
                 if item.path in self.gone:
                     continue
-                new, leaf = self.leaves.get(item.path, (None, None))
-                if leaf is not None:
-                    made[new if len(item.path) == len(self.section) + 1 else key] = leaf
+                if item.path in self.leaves:
+                    made |= self._weights(item, key)
                     continue
             made[key] = self.copy(item, (*path, str(key)))
         if isinstance(made, StateDict) and getattr(value, "attributes", None) is not None:
             made.attributes = _plain_metadata(value)
         return made
+
+    def _weights(self, ref: TensorRef, key: Any) -> dict[Any, StoredTensor]:
+        """Return what a stored weight becomes by name: its copy as the output head, too."""
+        made = self.leaves[ref.path]
+        if len(ref.path) == len(self.section) + 1:
+            return {leaf.spec.key: leaf for leaf in made}
+        spec = TensorSpec(ref.key, made[0].spec.dtype, made[0].spec.shape)  # dicts within dicts keep their names
+        return {key: StoredTensor(spec, made[0].record)}
 
     def _other(self, ref: TensorRef) -> StoredTensor:
         """Carry a tensor that is not a weight as it is."""
@@ -199,21 +212,6 @@ def _same_tree(
 ) -> tuple[Any, list[Part]]:
     copier = _TreeCopy(export, entries, leaves, used)
     return copier.copy(export.plan.source.tree, ()), copier.parts
-
-
-def left_out(value: Any, path: tuple[str, ...] = (), limit: int = 1000) -> list[str]:
-    """Return the places of foreign objects in a tree: what an export of the same container does not carry."""
-    found: list[str] = []
-    stack = [(value, path)]
-    while stack and len(found) < limit:
-        item, where = stack.pop()
-        if isinstance(item, ForeignObject):
-            found.append(f"{'.'.join(where)} ({item.name})")
-        elif isinstance(item, dict):
-            stack += [(v, (*where, str(k))) for k, v in item.items()]
-        elif type(item) in (list, tuple):
-            stack += [(v, (*where, str(i))) for i, v in enumerate(item)]
-    return sorted(found)
 
 
 def _index(export: Export, groups: Mapping[str, Sequence[Entry]]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from ckpt_gui.core.ops import Cast, RopePermute, needed_dims, simplify
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step
-from ckpt_gui.core.tensors import Sidecars, TensorSpec
+from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
 
 GB = 10**9
 MAIN_NAMES = {"hf": "model.safetensors", "meta": "consolidated.00.pth", "torchtune": "model.bin"}
@@ -119,6 +119,7 @@ def retarget(plan: Plan, target: Target) -> Export:
         export,
         entries=(*entries, *loose, *buffers),
         dropped=(*gone, *dropped),
+        left_out=_left_out(export),
     )
     export = _with_files(export, plan.config)
     findings = (*_settled(plan, export), *_refusals(export, plan.config))
@@ -211,6 +212,39 @@ def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropp
     kept = [d for d in plan.dropped if d.kind == "buffer" and template(d.key) in normal]
     entries = tuple(Entry(TensorSpec(d.key, d.ref.dtype, d.ref.shape), (d.ref,), why="kept as it is") for d in kept)
     return entries, tuple(d for d in plan.dropped if d not in kept)
+
+
+def carries_tree(export: Export) -> bool:
+    """Return True if the export keeps the nesting of the source, and what is not a weight where it is inert."""
+    source = export.plan.source
+    one = source.tree is not None and len(source.files) == 1
+    return one and export.target.layout == "same" and export.container == "torch"
+
+
+def _left_out(export: Export) -> tuple[str, ...]:
+    """Return the places of values that are not tensors and that an export in the same layout does not carry."""
+    source = export.plan.source
+    if export.target.layout != "same":
+        return ()  # weights alone are what is wanted
+    if not carries_tree(export):
+        return tuple(".".join(extra.path) for extra in source.extras)
+    found = _foreign(source.tree)
+    return tuple(sorted(f"{'.'.join(where) or 'the whole'} ({name})" for where, name in found))
+
+
+def _foreign(tree: Any, limit: int = 1000) -> list[tuple[tuple[str, ...], str]]:
+    """Return place and class of the foreign objects in a tree, up to a limit."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    stack: list[tuple[Any, tuple[str, ...]]] = [(tree, ())]
+    while stack and len(found) < limit:
+        item, where = stack.pop()
+        if isinstance(item, ForeignObject):
+            found.append((where, item.name))
+        elif isinstance(item, dict):
+            stack += [(v, (*where, str(k))) for k, v in item.items()]
+        elif type(item) in (list, tuple):
+            stack += [(v, (*where, str(i))) for i, v in enumerate(item)]
+    return found
 
 
 def export_dtype(export: Export) -> str:

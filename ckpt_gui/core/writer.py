@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ckpt_gui.core.config_write import hf_config
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, run_jobs
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.files import identity_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import OutFile, plan_files
 from ckpt_gui.core.retarget import Export, export_dtype
@@ -88,7 +90,7 @@ def write_export(
     """
     refuse_blocked(export)
     clock = _Clock()
-    target = Path(folder)
+    target = Path(os.path.abspath(folder))
     files, index = plan_files(export)
     check_target(target, export.plan.source, overwrite=overwrite, nbytes=sum(f.layout.nbytes for f in files))
     meter = Meter(2 * sum(p.entry.output.nbytes for f in files for p in f.parts), progress, cancelled)
@@ -148,11 +150,20 @@ def refuse_blocked(export: Export) -> None:
 
 
 def check_unchanged(source: Source) -> None:
-    """Raise if a file of the source is not as it was when it was opened."""
-    for reader in source.readers.values():
-        check = getattr(reader, "check_unchanged", None)
-        if check is not None:
-            check()
+    """Raise if a file of the source is not as it was when it was opened.
+
+    Raises:
+        CheckpointError: Somebody wrote, replaced or removed it.
+    """
+    for file in source.files:
+        try:
+            same = not file.identity or identity_of(os.stat(file.path)) == tuple(file.identity)
+        except OSError:
+            same = False
+        if not same:
+            text = f"{safe_text(file.path)} changed while it was read; what was written would be a mixture."
+            fix = "Open it again once no other program writes to it."
+            raise CheckpointError("damaged", text, fix=fix, path=file.path)
 
 
 def _write_small_files(part: Path, export: Export, report: Mapping[str, Any], index: Mapping[str, str]) -> None:
@@ -173,37 +184,32 @@ def verify(part: Path, files: tuple[OutFile, ...], filled: Mapping[str, Filled],
     Raises:
         CheckpointError: Something is not as it was meant to be.
     """
-    count = 0
     for file in files:
         with open_checkpoint(part / file.name) as source:
-            wanted = {e.entry.output.key: e.entry.output for e in file.parts}
-            refs = {r.key: r for r in source.refs}
-            _compare_names(file, refs, source)
+            _compare(file, source)
             crcs = filled[file.name].crcs
-            jobs = [(refs[key], crcs[name]) for key, name in _first_names(file).items()]
-            count += len(file.keys)
-            for key, spec in wanted.items():
-                ref = refs.get(key)
-                if ref is not None and key in file.keys and (ref.dtype, ref.shape) != (spec.dtype, spec.shape):
-                    raise _wrong(key, "has another type or shape than planned")
+            refs = {leaf.record: ref for leaf, ref in zip(file.leaves, source.refs, strict=True)}
 
-            def job(item: tuple[TensorRef, int], source: Source = source) -> None:
-                if _crc(source, item[0], meter) != item[1]:
-                    raise _wrong(item[0].key, "was read back with other bytes than were written")
+            def job(record: str, source: Source = source, refs: Any = refs, crcs: Any = crcs) -> None:
+                if _crc(source, refs[record], meter) != crcs[record]:
+                    raise _wrong(refs[record].key, "was read back with other bytes than were written")
 
-            run_jobs(job, jobs, meter, workers)
-    return count
+            run_jobs(job, list(refs), meter, workers)
+    return sum(len(file.keys) for file in files)
 
 
-def _first_names(file: OutFile) -> dict[str, str]:
-    """Return one key for each part."""
-    return {key: name for name, key in reversed([(name, key) for key, name in file.keys.items()])}
-
-
-def _compare_names(file: OutFile, refs: Mapping[str, TensorRef], source: Source) -> None:
-    lost = [key for key in file.keys if key not in refs]
-    if lost or any(f.severity == "error" for f in source.problems):
-        raise _wrong(lost[0] if lost else file.name, "is not found in the written file")
+def _compare(file: OutFile, source: Source) -> None:
+    """Raise unless a written file holds exactly the names, types and shapes that were meant."""
+    for leaf, ref in zip_longest(file.leaves, source.refs):
+        if ref is None:
+            raise _wrong(leaf.spec.key, "is not found in the written file")
+        if leaf is None or leaf.spec.key != ref.key:
+            raise _wrong(ref.key, "was not to be written")
+        if (leaf.spec.dtype, leaf.spec.shape) != (ref.dtype, ref.shape):
+            raise _wrong(ref.key, "has another type or shape than planned")
+    worst = next((f for f in source.problems if f.severity == "error"), None)
+    if worst is not None:
+        raise _wrong(file.name, f"can not be read as it should ({worst.message.rstrip('.')})")
 
 
 def _crc(source: Source, ref: TensorRef, meter: Meter) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from typing import Any
@@ -155,7 +156,8 @@ def exported(export: Export) -> Source:
         out = np.zeros(entry.output.nbytes, np.uint8)
         open_part(export.plan.source, Part(entry.key, entry), export.plan.dims).read_into(0, out)
         arrays[entry.key] = out.view(np.float32).reshape(entry.output.shape)
-    return models.source(arrays, export.plan.source.sidecars.config)
+    text = export.texts.get("config.json")
+    return models.source(arrays, json.loads(text) if text else export.plan.source.sidecars.config)
 
 
 @given(checkpoints(), st.sampled_from(["same", "hf", "meta", "torchtune"]))

@@ -46,11 +46,12 @@ class Candidate:
     fitting: int
 
     @property
-    def rank(self) -> tuple[int, int, int]:
-        """Sort key, best last."""
+    def rank(self) -> tuple[int, int, int, int, int, Section]:
+        """Sort key, best first: by what fits, by size, by name; where nothing fits, by a usual name before the size."""
         name = self.section[-1] if self.section else ""
-        preference = -PREFERRED.index(name) if name in PREFERRED else -len(PREFERRED)
-        return (self.fitting, preference if self.fitting == 0 else 0, len(self.refs))
+        usual = PREFERRED.index(name) if name in PREFERRED else len(PREFERRED)
+        first = usual if self.fitting == 0 else 0
+        return (-self.fitting, first, -len(self.refs), usual, -len(self.section), self.section)
 
 
 def is_optimizer(ref: TensorRef) -> bool:
@@ -68,7 +69,7 @@ def candidates(refs: tuple[TensorRef, ...]) -> tuple[Candidate, ...]:
     found = [_candidate(section, [(r, r.key) for r in group]) for section, group in groups.items()]
     if len(groups) > 1 and not any(c.fitting for c in found):
         found = [c for c in _flattened(groups) if c.fitting] or found
-    return tuple(sorted(found, key=lambda c: c.rank, reverse=True))
+    return tuple(sorted(found, key=lambda c: c.rank))
 
 
 def _candidate(section: Section, refs: list[tuple[TensorRef, str]]) -> Candidate:
@@ -80,7 +81,7 @@ def _flattened(groups: dict[Section, list[TensorRef]]) -> list[Candidate]:
     """Return candidates whose keys are joined from nested dicts, one dict a module."""
     roots = {section[:depth] for section in groups for depth in range(min(len(section), 2) + 1)}
     found = []
-    for root in sorted(roots, key=lambda root: (-len(root), root)):
+    for root in roots:
         inside = [r for section, group in groups.items() if section[: len(root)] == root for r in group]
         found.append(_candidate(root, [(r, ".".join(r.path[len(root) :])) for r in inside]))
     return found
