@@ -77,7 +77,13 @@ def diff_expected(export: Export) -> Diff:
     hub = {id(e.ref): e.key for e in plan.entries}
     head = plan.tie.head if plan.tie.state in ("equal", "same-storage") else None
     loose = {id(e.ref) for e in plan.unmapped}
-    rows = [_entry(e, shapes.get(hub.get(id(e.ref), "")), head, id(e.ref) in loose) for e in _first_uses(export)]
+    clashing = {key for f in export.findings if f.code == "key-collision" for key in f.keys}
+    rows = [
+        _clash(e.ref)
+        if e.ref.key in clashing
+        else _entry(e, shapes.get(hub.get(id(e.ref), "")), head, id(e.ref) in loose)
+        for e in _first_uses(export)
+    ]
     rows += [_dropped(d) for d in export.dropped]
     rows += _missing(plan, export, shapes)
     order = {id(r): n for n, r in enumerate(plan.source.refs)}
@@ -88,6 +94,11 @@ def diff_expected(export: Export) -> Diff:
 def _first_uses(export: Export) -> list[Entry]:
     seen: set[int] = set()
     return [e for e in export.entries if not (id(e.ref) in seen or seen.add(id(e.ref)))]  # type: ignore[func-returns-value]
+
+
+def _clash(ref: TensorRef) -> Row:
+    note = "another tensor would have the same name; leave one of them out"
+    return Row("error", ref.key, "", ref.shape, None, ref.dtype, ref.nbytes, ref, note)
 
 
 def _entry(entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool) -> Row:

@@ -110,7 +110,8 @@ def retarget(plan: Plan, target: Target) -> Export:
     layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
     export = Export(plan, target, layout, _container(plan, target), ())
     if target.layout != "same" and layout is None:
-        return dataclasses.replace(export, findings=(*plan.findings, _no_layout(plan, target)))
+        findings = worst_first((*plan.findings, _no_layout(plan, target)))
+        return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
     entries, dropped = _tied(plan, layout, target)
     entries = tuple(_cast(_to_layout(e, layout, plan), target.dtype) for e in entries)
     loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)

@@ -17,6 +17,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.ops import RopePermute
 from ckpt_gui.core.passes.ties import pair_key
+from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Target, retarget
 from ckpt_gui.core.tensors import Sidecars, TensorRef
@@ -59,11 +60,17 @@ def normalise_state_dict(
     if blocking:
         first = blocking[0]
         raise CheckpointError(first.code, first.message, fix=first.fix, key=first.keys[0] if first.keys else None)
-    if layout == "same":  # a script asked for clean names: nothing else goes
-        names = {id(e.ref): e.key for e in export.entries}
-        kept = [r for r in source.refs if r.section == plan.section]
-        return {names.get(id(r), r.key): tensors[r.path] for r in kept}
+    if layout == "same":
+        return _unwrapped(plan, tensors)
     return {e.key: _changed(tensors[e.ref.path], e.ops, export.plan.dims, e.ref) for e in export.entries}
+
+
+def _unwrapped(plan: Plan, tensors: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    """Return the tensors of the plan's section without wrapper names; nothing else changes, and nothing goes."""
+    beside = {id(d.ref) for d in plan.dropped if d.kind in ("not-weights", "other-section")}
+    kept = {".".join(r.path[len(plan.section) :]): r for r in plan.source.refs if id(r) not in beside}
+    names = unwrap_keys(list(kept)).names
+    return {names[key]: tensors[ref.path] for key, ref in kept.items()}
 
 
 def _sidecars(config: Any) -> Sidecars:
@@ -105,7 +112,9 @@ def _same_bytes(left: Any, right: Any) -> bool | None:
 
     if getattr(left, "is_meta", False) or getattr(right, "is_meta", False):
         return None
-    if type(left) not in (torch.Tensor, torch.nn.Parameter) or left.shape != right.shape or left.dtype != right.dtype:
+    if not {type(left), type(right)} <= {torch.Tensor, torch.nn.Parameter}:
+        return None
+    if left.shape != right.shape or left.dtype != right.dtype:
         return None
     bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(left.element_size())
     if bits is None or left.device != right.device:

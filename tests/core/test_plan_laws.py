@@ -95,8 +95,7 @@ def check_export(export: Export) -> None:
     gone = [id(d.ref) for d in export.dropped]
     assert used.isdisjoint(gone), "a tensor is both written and left out"
     assert len(gone) == len(set(gone)), "a tensor is left out twice"
-    if not any(f.code == "unknown-layout" and f.blocking for f in export.findings):
-        assert used | set(gone) == {id(r) for r in export.plan.source.refs}, "a tensor is lost"
+    assert used | set(gone) == {id(r) for r in export.plan.source.refs}, "a tensor is lost"
     twice = [key for key, count in Counter(e.key for e in export.entries).items() if count > 1]
     assert not twice or export.blocked, "a name is written twice"
     tie = export.plan.tie
@@ -119,8 +118,7 @@ def test_accounting(made: tuple[Any, Any, Policy], target: Target) -> None:
     rows = diff_expected(export).rows
     refs = [id(row.ref) for row in rows if row.ref is not None]
     assert len(refs) == len(set(refs))
-    if export.entries or export.dropped:
-        assert set(refs) == {id(r) for r in plan.source.refs}
+    assert set(refs) == {id(r) for r in plan.source.refs}
 
 
 @given(checkpoints(), st.randoms(use_true_random=False))
