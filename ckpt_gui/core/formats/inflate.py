@@ -37,10 +37,10 @@ class InflatedRecord:
     def __init__(self, file: HeldFile, name: str, start: int, packed: int, size: int, crc: int = 0) -> None:
         """Keep the place; nothing is read."""
         self.size = size
-        self._wanted, self._crc = crc, 0
+        self._wanted = crc
         self._file, self._name, self._start, self._packed = file, name, start, packed
         self._span = max(SPAN, -(-size // MAX_STATES))
-        self._states: dict[int, tuple[Any, int]] = {0: (zlib.decompressobj(-15), 0)}
+        self._states: dict[int, tuple[Any, int, int]] = {0: (zlib.decompressobj(-15), 0, 0)}  # with place and CRC-32
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -70,7 +70,7 @@ class InflatedRecord:
 
     def _inflate(self, number: int) -> bytes:
         """Return a span, going on from the state kept at its start; keep the state at its end."""
-        state, at = self._states[number]
+        state, at, crc = self._states[number]
         state = state.copy()
         wanted = min(self._span, self.size - number * self._span)
         out = bytearray()
@@ -87,11 +87,10 @@ class InflatedRecord:
                 break
         if len(out) < wanted:
             raise self._damaged(f"does not inflate to {self.size:,} bytes")
-        if number + 1 not in self._states:  # the first time that it came this far
-            self._states[number + 1] = (state, at)
-            self._crc = zlib.crc32(out, self._crc)
-            if (number + 1) * self._span >= self.size and self._wanted not in (0, self._crc):
-                raise self._damaged("does not fit its checksum", "crc-mismatch")
+        crc = zlib.crc32(out, crc)
+        if (number + 1) * self._span >= self.size and self._wanted not in (0, crc):
+            raise self._damaged("does not fit its checksum", "crc-mismatch")
+        self._states.setdefault(number + 1, (state, at, crc))
         return bytes(out)
 
     def _damaged(self, what: str, code: str = "damaged") -> CheckpointError:

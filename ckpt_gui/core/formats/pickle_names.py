@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 
 from ckpt_gui.core.dtypes import BY_STORAGE, BY_TORCH
 from ckpt_gui.core.formats.pickle_inert import is_plain, is_standard, is_unsafe
-from ckpt_gui.core.formats.torch_values import StateDict, TensorStub, TorchDevice, TorchDType, TorchSize, safe_key
+from ckpt_gui.core.formats.torch_values import (
+    StateDict,
+    StorageInfo,
+    TensorStub,
+    TorchDevice,
+    TorchDType,
+    TorchSize,
+    safe_key,
+)
 
 Builder = Callable[[tuple[Any, ...]], Any]
 Items = TypeVar("Items", bound=Sized)
@@ -70,6 +78,31 @@ def find(module: str, qualname: str) -> Any:
     if build is not None:
         return Global(name, build)
     return Global(name, unsafe=is_unsafe(PYTHON2.get(module, module), qualname))
+
+
+def read_storage(pid: Any) -> StorageInfo:
+    """Return the storage that a persistent id names.
+
+    Raises:
+        ValueError: It names none.
+    """
+    if type(pid) is not tuple or len(pid) not in (5, 6) or pid[0] != "storage":
+        raise ValueError("it refers to something outside that is no storage")
+    _, kind, key, location, numel = pid[:5]
+    if type(kind) is not Global or not kind.is_storage:
+        raise ValueError("a storage is of an unknown type")
+    if type(key) is not str or type(numel) is not int or numel < 0:
+        raise ValueError("a storage has no proper name or size")
+    view = pid[5] if len(pid) == 6 else None  # files of before torch 1.6: its key, first element, elements
+    if view is not None and (type(view) is not tuple or len(view) != 3 or not are_counts(view[1:])):
+        raise ValueError("a part of a storage has no proper size")
+    place = location if type(location) is str else ""
+    return StorageInfo(kind.dtype, key, place, numel, (view[1], view[2]) if view else None)
+
+
+def are_counts(values: tuple[Any, ...]) -> bool:
+    """True if all are whole numbers that are not negative."""
+    return all(type(value) is int and 0 <= value < 1 << 63 for value in values)
 
 
 def _tensor(args: tuple[Any, ...]) -> TensorStub:

@@ -17,8 +17,8 @@ from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import pickle_ops
-from ckpt_gui.core.formats.pickle_names import Global, find
-from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, safe_key
+from ckpt_gui.core.formats.pickle_names import Global, find, read_storage
+from ckpt_gui.core.formats.torch_values import StateDict, safe_key
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import ForeignObject
 
@@ -50,20 +50,23 @@ class PickleResult:
     unsafe: tuple[str, ...]
 
 
-def load_pickle(data: bytes, *, where: str = "data.pkl", start: int = 0) -> PickleResult:
+def load_pickle(
+    data: bytes, *, where: str = "data.pkl", start: int = 0, persistent: Callable[[Any], Any] = read_storage
+) -> PickleResult:
     """Interpret one pickle.
 
     Args:
         data: The bytes.
         where: What to call it in messages.
         start: Where the pickle begins.
+        persistent: Makes what a persistent id stands for; raises ValueError for one that stands for nothing.
 
     Raises:
         PickleError: `damaged` or `limit-exceeded`; the names that were seen until then are in the message.
     """
     if len(data) > MAX_BYTES:
         raise PickleError("limit-exceeded", f"{where} has {len(data):,} bytes; {MAX_BYTES:,} are read at most.")
-    machine = PickleMachine(data)
+    machine = PickleMachine(data, persistent)
     try:
         value = machine.run(start)
     except _LimitError as error:
@@ -112,14 +115,16 @@ class PickleMachine:
     Attributes:
         data: The bytes.
         pos: The byte at which it stopped.
+        persistent: Makes what a persistent id stands for.
         globals: Every (module, name) mentioned, with what it stands for.
         foreign: Names outside the allow-list.
         unsafe: Those that a permissive loader would run.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, persistent: Callable[[Any], Any] = read_storage) -> None:
         """Start with an empty stack."""
         self.data = data
+        self.persistent = persistent
         self.pos = 0
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
@@ -136,6 +141,7 @@ class PickleMachine:
         The opcodes that make up nearly all of a state dict stand here; the others are looked up in a table.
         """
         data, memo, marks, handlers = self.data, self.memo, self.marks, _HANDLERS
+        persistent = self.persistent
         stack = self.stack
         try:
             while True:
@@ -174,7 +180,7 @@ class PickleMachine:
                     args = stack.pop()
                     stack[-1] = self.call(stack[-1], args)
                 elif op == 0x51:  # BINPERSID
-                    stack[-1] = self.persistent(stack[-1])
+                    stack[-1] = persistent(stack[-1])
                 elif op == 0x4A:  # BININT
                     stack.append(_I4(data, pos)[0])
                     pos += 4
@@ -243,17 +249,6 @@ class PickleMachine:
         self._budget -= sum(len(x) for x in items if hasattr(x, "__len__"))
         if self._budget < 0:
             raise _LimitError("it copies the same values too often")
-
-    def persistent(self, pid: Any) -> StorageInfo:
-        """Return the storage that a persistent id names."""
-        if type(pid) is not tuple or len(pid) not in (5, 6) or pid[0] != "storage":
-            raise BadPickleError("it refers to something outside that is no storage")
-        _, kind, key, location, numel = pid[:5]  # files of before torch 1.6 have a sixth
-        if type(kind) is not Global or not kind.is_storage:
-            raise BadPickleError("a storage is of an unknown type")
-        if type(key) is not str or type(numel) is not int or numel < 0:
-            raise BadPickleError("a storage has no proper name or size")
-        return StorageInfo(kind.dtype, key, location if type(location) is str else "", numel)
 
     def set_items(self, target: Any, pairs: list[Any]) -> None:
         """Do SETITEMS: on dicts, and on foreign objects (a subclass of dict), which keep them as a child."""

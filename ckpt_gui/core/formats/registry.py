@@ -14,7 +14,9 @@ from ckpt_gui.core.formats.safetensors import SafetensorsReader
 from ckpt_gui.core.formats.safetensors_header import read_header
 from ckpt_gui.core.formats.sniff import check_name, sniff
 from ckpt_gui.core.formats.torch_file import TorchFile
+from ckpt_gui.core.formats.torch_legacy import read_legacy
 from ckpt_gui.core.formats.torch_script import is_script, read_script
+from ckpt_gui.core.formats.torch_tar import read_tar
 from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.zip_archive import Archive, read_archive
 from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
@@ -86,6 +88,8 @@ _ARCHIVES: tuple[tuple[Callable[[Archive], bool], Callable[[Archive, str], Torch
 CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
     "safetensors": _open_safetensors,
     "zip": _open_zip,
+    "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name), file, name),
+    "torch-tar": lambda file, name: _torch_part(read_tar(file, name), file, name),
 }
 
 

@@ -12,12 +12,14 @@ from typing import Literal
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
+from ckpt_gui.core.formats.tar_archive import is_tar
 
-Kind = Literal["safetensors", "zip"]
+Kind = Literal["safetensors", "zip", "torch-legacy", "torch-tar"]
 
 HEAD = 4096
 MAX_HEADER = 100_000_000
-LEGACY = bytes.fromhex("80028a0a6cfc9c46f9206aa85019")
+# The magic number of torch before 1.6 as a pickle of any protocol; the fourth puts a frame before it.
+LEGACY = re.compile(rb"\x80[\x02-\x05](\x95.{8})?\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", re.DOTALL)
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"GGUF", "a GGUF file"),
@@ -41,7 +43,12 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", "a Parquet file"),
     (b"SQLite format 3\x00", "an SQLite database"),
 )
-_NAMES: dict[Kind, str] = {"safetensors": "a safetensors file", "zip": "a torch (zip) file"}
+_NAMES: dict[Kind, str] = {
+    "safetensors": "a safetensors file",
+    "zip": "a torch (zip) file",
+    "torch-legacy": "a torch file of before 1.6",
+    "torch-tar": "a torch file of 2016",
+}
 _LFS = re.compile(rb"oid (sha256:[0-9a-f]{64})\s+size (\d{1,20})")
 _HTML = re.compile(rb"\s*(<!doctype\s+html|<html|<\?xml|<head|<body)", re.IGNORECASE)
 _ONNX = re.compile(rb"\x08[\x01-\x14](\x12|\x1a|\x22)[\x01-\x40][ -~]+")
@@ -60,8 +67,12 @@ def sniff(file: HeldFile) -> Kind:
     if int.from_bytes(head[:8], "little") <= MAX_HEADER and _has_brace(head):
         return "safetensors"
     _refuse_empty(file, head)
-    _refuse_pickle(file, head)
-    _refuse_legacy(file, head)
+    if LEGACY.match(head):
+        return "torch-legacy"
+    if is_tar(head):
+        return "torch-tar"
+    if is_pickle(head):  # one that would run something is called that, whatever else it is
+        raise refusal(file, find_unsafe(file))
     _refuse_others(file, head)
     if _looks_like_safetensors(file, head):
         return "safetensors"
@@ -111,28 +122,6 @@ def _is_zero(file: HeldFile) -> bool:
     step = max(HEAD, file.size // 64)
     places = [*range(0, file.size, step), max(0, file.size - HEAD)]
     return all(not file.read(at, min(HEAD, file.size - at)).strip(b"\x00") for at in places)
-
-
-def _refuse_pickle(file: HeldFile, head: bytes) -> None:
-    """Refuse bare pickles; one that would run something is called that, whatever else it is."""
-    if not is_pickle(head):
-        return
-    unsafe = find_unsafe(file)
-    if unsafe or not head.startswith(LEGACY):
-        raise refusal(file, unsafe)
-
-
-def _refuse_legacy(file: HeldFile, head: bytes) -> None:
-    what = "a torch file of the form used before torch 1.6" if head.startswith(LEGACY) else None
-    if head[257:262] == b"ustar":
-        what = "a tar archive, perhaps a torch file of 2016"
-    if what is not None:
-        raise CheckpointError(
-            "legacy-container",
-            f"{show_path(file.path)} is {what}; this container is recognised but not read yet.",
-            fix="Load it in torch with weights_only=True and save it again with torch.save.",
-            path=file.path,
-        )
 
 
 def _refuse_others(file: HeldFile, head: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,21 +45,19 @@ def make_file(
     container: str,
     name: str,
     reader: Reader,
-    value: Any,
     sizes: Mapping[str, int],
-    pickles: Sequence[PickleResult],
+    pickle: PickleResult,
     checksums: Mapping[tuple[str, str], tuple[int, int]] | None = None,
     problems: Sequence[Finding] = (),
 ) -> TorchFile:
-    """Turn the value of a pickle into a torch file.
+    """Turn a pickle into a torch file.
 
     Args:
         container: Its kind.
         name: What the refs shall call it.
         reader: Reads the tensors.
-        value: What its pickle made.
         sizes: Bytes of each storage.
-        pickles: The pickles that were read.
+        pickle: The pickle that was read.
         checksums: Size and CRC-32 by (file, storage).
         problems: What is known of the container itself.
 
@@ -66,18 +65,24 @@ def make_file(
         CheckpointError: `limit-exceeded`.
     """
     walk = TreeWalk(name, sizes)
-    tree = walk.convert(value, ())
+    tree = walk.convert(pickle.value, ())
     found = find_problems(walk, show_path(name))
-    for result in pickles:
-        found += pickle_problems(result, name)
+    found += pickle_problems(pickle, name)
     found += _bloat(walk.refs, sizes, name)
     return TorchFile(
         container, reader, tree, tuple(walk.refs), _extras(walk), (*found, *problems), checksums or {}
     )  # fmt: skip
 
 
-def pickle_problems(result: PickleResult, name: str, known: tuple[str, ...] = ()) -> list[Finding]:
-    """Return findings about the names that a pickle mentions; those that begin with a known prefix are as expected."""
+def merge_pickles(results: Sequence[PickleResult]) -> PickleResult:
+    """Return the last of some pickles, with the names that all of them mention."""
+    foreign = tuple(dict.fromkeys(name for result in results for name in result.foreign))
+    unsafe = tuple(dict.fromkeys(name for result in results for name in result.unsafe))
+    return dataclasses.replace(results[-1], foreign=foreign, unsafe=unsafe)
+
+
+def pickle_problems(result: PickleResult, name: str) -> list[Finding]:
+    """Return findings about the names that a pickle mentions."""
     found = []
     if result.unsafe:
         names = ", ".join(safe_text(n, 80) for n in result.unsafe[:8])
@@ -85,7 +90,7 @@ def pickle_problems(result: PickleResult, name: str, known: tuple[str, ...] = ()
         message = f"{what}. Nothing of it was run here."
         fix = "The export holds tensors only. Do not load the file with weights_only=False."
         found.append(Finding("unsafe-pickle", "error", message, keys=result.unsafe, fix=fix))
-    others = tuple(n for n in result.foreign if n not in result.unsafe and not n.startswith(known or ("\0",)))
+    others = tuple(n for n in result.foreign if n not in result.unsafe)
     if others:
         names = ", ".join(safe_text(n, 80) for n in others[:8]) + (", …" if len(others) > 8 else "")
         message = f"{show_path(name)} holds objects of other classes, which stay inert here: {names}."

@@ -51,6 +51,10 @@ class Geometry:
             return problem
         sizes, plain, reach, numel = self._measure(shape, strides)
         have = self._sizes[storage.key] // itemsize
+        if storage.view is not None:  # a part of the storage, in elements of its type
+            first, have = storage.view
+            offset += first
+            have += first
         if (numel and offset + reach > have) or numel >= MAX_NUMEL:
             return f"it reaches element {offset + reach:,} of a storage of {have:,}"
         if dtype.bits >= 8:
@@ -60,8 +64,11 @@ class Geometry:
     def _check_storage(self, storage: StorageInfo, itemsize: int) -> str | None:
         have = self._sizes.get(storage.key)
         if have is None:
-            return f"its record data/{safe_text(storage.key, 40)} is missing from the archive"
+            return f"its storage {safe_text(storage.key, 40)} is missing from the file"
         claimed = storage.numel if storage.dtype is None else storage.numel * BY_NAME[storage.dtype].itemsize
+        unit = 1 if storage.dtype is None else BY_NAME[storage.dtype].itemsize
+        if storage.view is not None and (sum(storage.view) * unit > have or itemsize != unit):
+            return "it is a part of a storage that is not as large"
         if claimed != have or (storage.dtype is not None and have % itemsize):
             return f"its storage claims {claimed:,} bytes but its record has {have:,}"
         return None

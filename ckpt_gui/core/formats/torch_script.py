@@ -39,9 +39,8 @@ def read_script(archive: Archive, name: str) -> TorchFile:
         "torchscript",
         name,
         TorchZipReader(archive, swapped=swapped),
-        result.value,
         {key: record.size for key, record in storages.items()},
-        [_without_own(result)],
+        _without_own(result),
         {} if swapped else record_checksums(storages, name),
         [_finding(file.name), *trailing(file.name, archive.trailing, "its archive")],
     )

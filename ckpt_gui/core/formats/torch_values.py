@@ -17,12 +17,14 @@ class StorageInfo(NamedTuple):
         key: Name of its record.
         location: The device it was saved from.
         numel: Elements, or bytes where `dtype` is None.
+        view: First element and number of elements of a part of it that was a storage of its own (before torch 1.6).
     """
 
     dtype: str | None
     key: str
     location: str
     numel: int
+    view: tuple[int, int] | None = None
 
 
 class TensorStub(NamedTuple):
@@ -103,11 +105,12 @@ class OpaqueKey:
     Hashing what a file holds can take for ever (tuples of shared tuples), so such keys are told apart by identity.
     """
 
-    __slots__ = ("text",)
+    __slots__ = ("text", "value")
 
-    def __init__(self, text: str) -> None:
-        """Keep the description."""
+    def __init__(self, text: str, value: Any = None) -> None:
+        """Keep the description, and what it describes."""
         self.text = text
+        self.value = value
 
     def __str__(self) -> str:
         """Return the description."""
@@ -125,7 +128,7 @@ def safe_key(value: Any) -> Any:
         return value
     if isinstance(value, OpaqueKey):
         return value
-    return OpaqueKey(f"<{getattr(value, 'name', kind.__name__)}>")
+    return OpaqueKey(f"<{getattr(value, 'name', kind.__name__)}>", value)
 
 
 def _is_simple(value: Any) -> bool:

@@ -112,9 +112,8 @@ def _read(archive: Archive, name: str) -> TorchFile:
         "torch-zip",
         name,
         TorchZipReader(archive, swapped=swapped),
-        result.value,
         {key: record.size for key, record in storages.items()},
-        [result],
+        result,
         checksums,
         trailing(file.name, archive.trailing, "its archive"),
     )

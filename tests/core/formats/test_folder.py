@@ -274,8 +274,8 @@ SNIFFED = {
     "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(50), "not-a-checkpoint", "HDF5"),
     "onnx": (b"\x08\x07\x12\x07pytorch" + bytes(50), "not-a-checkpoint", "ONNX"),
     "pickle": (b"\x80\x04}." + bytes(20), "not-a-checkpoint", "pickle"),
-    "legacy": (bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b".", "legacy-container", "before torch 1.6"),
-    "tar": (b"x" * 257 + b"ustar" + bytes(300), "legacy-container", "tar"),
+    "legacy": (bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b".", "damaged", "ends too early"),
+    "tar": (b"x" * 257 + b"ustar" + bytes(300), "damaged", "tar"),
     "noise": (bytes(range(255, 100, -1)), "not-a-checkpoint", "not in any known format"),
 }
 

@@ -114,7 +114,7 @@ def test_missing_record(tmp_path):
     with open_body(tmp_path, body) as source:
         assert [r.key for r in source.refs] == ["good"]
         assert "'gone'" in source.problems[0].message
-        assert "data/1 is missing" in source.problems[0].message
+        assert "storage 1 is missing" in source.problems[0].message
 
 
 def test_device_and_unknown_location_do_not_matter(tmp_path):
