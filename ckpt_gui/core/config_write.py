@@ -81,6 +81,15 @@ def _tied_at_top(written: dict[str, Any], dtype: str, tied: bool) -> dict[str, A
     return written | {"torch_dtype": torch_name(dtype), "tie_word_embeddings": tied}
 
 
+def with_flag(raw: Mapping[str, Any], tied: bool) -> dict[str, Any]:
+    """Return a config as it is but for `tie_word_embeddings`, at every level."""
+    written = {**raw, "tie_word_embeddings": tied}
+    inner = raw.get("text_config")
+    if isinstance(inner, Mapping):
+        written["text_config"] = {**inner, "tie_word_embeddings": tied}
+    return written
+
+
 def torch_name(dtype: str) -> str:
     """Return torch's name of an element type."""
     return BY_NAME[dtype].torch or dtype

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from ckpt_gui.core.config_write import hf_config, meta_params
+from ckpt_gui.core.config_write import hf_config, meta_params, with_flag
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export_steps import export_steps
@@ -268,7 +268,9 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
         elif name == "meta":
             texts["params.json"] = _json(meta_params(plan.family, config, plan.dims))
     elif config and export.target.layout == "same":
-        texts[config.origin if config.origin != "EXPORT_REPORT.json" else "config.json"] = _json(config.raw)
+        known = config.is_hf and plan.tie.tied is not None
+        raw = with_flag(config.raw, bool(plan.tie.tied)) if known else config.raw
+        texts[config.origin if config.origin != "EXPORT_REPORT.json" else "config.json"] = _json(raw)
     carried = _carried(export, texts)
     return dataclasses.replace(export, texts=texts, carried=carried)
 
@@ -312,7 +314,8 @@ _MENDED = frozenset(
 
 def _settled(plan: Plan, export: Export) -> tuple[Finding, ...]:
     """Return the plan's findings that still hold for the export."""
-    return tuple(f for f in plan.findings if f.code not in _MENDED)
+    said_again = {"config-missing"} if export.target.layout != "same" else frozenset()
+    return tuple(f for f in plan.findings if f.code not in _MENDED | said_again)
 
 
 def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:

@@ -27,7 +27,7 @@ def test_a_missing_tensor_blocks(layout: str, place: int) -> None:
     assert plan.status == "blocked"
     found = models.finding(plan, "missing-tensor")
     assert found.keys == (key,)
-    assert found.message == f"1 of 30 expected tensors are missing: `{key}`."
+    assert found.message == f"1 of 30 expected tensors is missing: `{key}`."
     assert [f.code for f in retarget(plan, Target("same")).blocked] == ["missing-tensor"]
 
 

@@ -39,6 +39,13 @@ CONFIGS = (
 )  # fmt: skip
 
 
+class Named(dict[str, Any]):
+    """A dict that shows its names and no values: a failing example fits on a screen."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)}: {' '.join(f'{k}={v!r}' if isinstance(v, dict) else k for k, v in self.items())}>"
+
+
 @st.composite
 def checkpoints(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any] | None, Policy]:
     """A checkpoint, more or less whole, its config, and what the user wants."""
@@ -46,17 +53,18 @@ def checkpoints(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any] | None,
     head = draw(st.sampled_from(["own", "absent", "equal", "same", "only"]))
     tensors = models.state(layout, head=head, biases=draw(st.booleans()))
     front = draw(st.sampled_from(FRONTS))
-    made: dict[str, Any] = {front + key: value for key, value in tensors.items()}
+    made = Named({front + key: value for key, value in tensors.items()})
     for key in draw(st.lists(st.sampled_from(sorted(made)), max_size=3)):
         made.pop(key, None)
     for key in draw(st.lists(st.sampled_from(STRAY), max_size=4)):
         made.setdefault(key, np.full(draw(st.sampled_from([(), (3,), (24,), (50, 24)])), 0.5, np.float32))
     if draw(st.booleans()):
-        made = {draw(st.sampled_from(["model", "state_dict", "ema"])): made}
+        made = Named({draw(st.sampled_from(["model", "state_dict", "ema"])): made})
         if draw(st.booleans()):
-            made["optimizer"] = {"state": {"0": {"exp_avg": np.zeros(3, np.float32), "step": np.zeros((), np.float32)}}}
+            moments = Named({"exp_avg": np.zeros(3, np.float32), "step": np.zeros((), np.float32)})
+            made["optimizer"] = Named({"state": Named({"0": moments})})
         if draw(st.booleans()):
-            made["state_dict_ema"] = {key: value + 1 for key, value in tensors.items()}
+            made["state_dict_ema"] = Named({key: value + 1 for key, value in tensors.items()})
     config = draw(st.sampled_from(CONFIGS))
     paths = sorted(ref.full_key for ref in models.source(made).refs)
     ticked = frozenset(draw(st.lists(st.sampled_from(paths), max_size=2))) if paths else frozenset()
@@ -142,9 +150,8 @@ def test_unwrapping_its_own_result_changes_nothing(made: tuple[Any, Any, Policy]
     tensors, config, policy = made
     plan = PIPELINE[0](Plan(models.source(tensors, config), policy))
     once = unwrap(plan)
-    stuck = {key for f in once.findings if f.code == "key-collision" for key in f.keys}
-    again = unwrap(once.replace(entries=tuple(e for e in once.entries if e.ref.key not in stuck)))
-    assert {e.key for e in again.entries} == {e.key for e in once.entries if e.ref.key not in stuck}
+    if "key-collision" not in models.codes(once):
+        assert {e.key for e in unwrap(once).entries} == {e.key for e in once.entries}
 
 
 def exported(export: Export) -> Source:

@@ -152,6 +152,17 @@ def test_the_level_of_the_text_model_decides(top: Any, text: Any, wanted: bool) 
     assert written["text_config"]["tie_word_embeddings"] is False
 
 
+@pytest.mark.parametrize(("head", "policy", "wanted"), [("own", "auto", False), ("equal", "drop", True)])
+@pytest.mark.parametrize("changes", [{"num_attention_heads": 5}, {"num_attention_heads": ...}])
+def test_the_flag_is_true_even_where_head_counts_are_not(head: str, policy: str, wanted: bool, changes: Any) -> None:
+    text = {"tie_word_embeddings": not wanted}
+    config = models.config(tie_word_embeddings=not wanted, text_config=text, **changes)
+    written = retarget(models.plan(models.state("hf", head=head), config, tie=policy), Target("same")).texts
+    made = json.loads(written["config.json"])
+    assert made["tie_word_embeddings"] is wanted
+    assert made["text_config"]["tie_word_embeddings"] is wanted
+
+
 def test_bytes_decide_and_not_values() -> None:
     tensors = models.state("hf", head="equal")
     for key in ("model.embed_tokens.weight", "lm_head.weight"):

@@ -104,6 +104,11 @@ def test_values_beside_the_model_do_not_count(front: str, beside: str) -> None:
     assert result.wrappers == (front[:-1],)
 
 
+def test_a_name_of_another_layout_beside_the_model_does_not_count() -> None:
+    keys = list(models.state("hf"))
+    assert names([*(f"module.{key}" for key in keys), "norm.weight"]) == [*keys, "norm.weight"]
+
+
 def test_a_weight_without_the_word_keeps_it_everywhere() -> None:
     keys = list(models.state("meta"))
     mixed = [f"module.{key}" for key in keys[:10]] + keys[10:]

@@ -559,7 +559,7 @@ def test_odd_ways_to_name_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     export_to(source, Path(name) if name != "./" else name, Target("hf"))  # type: ignore[arg-type]
     wanted = Path(os.path.normpath(tmp_path / "work" / name))
     assert (wanted / "model.safetensors").exists()
-    assert not [p for p in tmp_path.rglob("*.part")]
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_a_key_that_the_container_can_not_hold(tmp_path: Path) -> None:

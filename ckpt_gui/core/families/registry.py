@@ -64,6 +64,14 @@ def best_matches(counts: Counter[str]) -> tuple[Match, ...]:
     return tuple(plain or top)
 
 
+def fits_beside(counts: Counter[str], others: Counter[str]) -> bool:
+    """Return True if other keys are weights of the layout, or of each of the layouts, that `counts` fit best."""
+    layouts = [layout for family in FAMILIES for layout in family.layouts]
+    most = max((count_matches(counts, layout) for layout in layouts), default=0)
+    best = [layout for layout in layouts if count_matches(counts, layout) == most]
+    return all(count_matches(others, layout) for layout in best)
+
+
 def fits(counts: Counter[str]) -> int:
     """Return how many keys the best layout knows under their own names."""
     return max((count_matches(counts, layout) for f in FAMILIES for layout in f.layouts), default=0)

@@ -98,7 +98,8 @@ def _missing(plan: Plan) -> list[Finding]:
     per_layer = sum(1 for r in plan.layout.rules if "{layer}" in r.stored and not r.stored.endswith(".bias"))
     whole = sorted(n for n, count in layers.items() if count >= per_layer)
     total = len(plan.entries) + len(names)
-    text = f"{len(names)} of {total} expected tensors are missing: `{safe_text(names[0])}`"
+    are = "is" if len(names) == 1 else "are"
+    text = f"{len(names)} of {total} expected tensors {are} missing: `{safe_text(names[0])}`"
     text += f" and {len(names) - 1} more" if len(names) > 1 else ""
     text += f" (all of layer {', '.join(map(str, whole[:8]))})" if whole else ""
     return [Finding("missing-tensor", "error", text + ".", names, _missing_advice(plan), blocking=True)]
@@ -138,9 +139,10 @@ def _unexpected(plan: Plan) -> list[Finding]:
     if not loose:
         return []
     keys = tuple(e.ref.key for e in loose)
-    count = f"{len(keys)} tensors fit" if len(keys) > 1 else "1 tensor fits"
-    text = f"{count} no part of the expected layout, such as `{safe_text(keys[0])}`."
-    fix = "An export carries them along under their own names; leave them out by ticking them in the window."
+    first = f"`{safe_text(keys[0])}`"
+    what = f"{len(keys):,} tensors, such as {first}, fit" if len(keys) > 1 else f"{first} fits"
+    text = f"{what} no part of the expected layout."
+    fix = "An export carries it along as it is called here; in the window it can be ticked to be left out."
     return [Finding("unexpected-tensor", "warning", text, keys, fix)]
 
 

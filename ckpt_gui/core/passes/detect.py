@@ -98,7 +98,7 @@ def _unknown(plan: Plan, matches: tuple[Match, ...]) -> Finding:
     return Finding(
         "unknown-layout",
         "error",
-        f"{best} of {len(plan.entries)} keys match a known layout. The first keys are {samples}.",
+        f"{best} of {len(plan.entries)} keys match a known layout; it starts with {samples}.",
         fix="Inspect it as it is, or write it without wrappers with --to same.",
     )
 

@@ -104,5 +104,5 @@ def _mismatches(plan: Plan, given: Mapping[str, int], from_file: Mapping[str, in
         wrong.append(f"{heads} heads of {given.get('head_dim')}, tensors {rows} query rows")
     if not wrong:
         return []
-    text = f"{plan.config.origin} and the tensors disagree ({plan.config.origin} says: {'; '.join(wrong)})."
+    text = f"{plan.config.origin} does not agree with the tensors: {'; '.join(wrong)}."
     return [Finding("config-mismatch", "warning", text, fix="An export's config follows the tensors.")]

@@ -100,7 +100,7 @@ def find_section(plan: Plan) -> Plan:
     apart = [c for c in found if own.isdisjoint(id(ref) for ref, _ in c.refs)]
     rivals = [c for c in apart if _rivals(c, chosen)]
     if rivals and plan.policy.section is None:
-        plan = plan.found(_several([chosen, *rivals]))
+        return _take(plan.found(_several([chosen, *rivals])), chosen)
     return _note_nesting(_take(plan, chosen), chosen)
 
 
@@ -144,7 +144,7 @@ def _note_nesting(plan: Plan, chosen: Candidate) -> Plan:
         return plan
     others = sorted({e.path[0] for e in plan.source.extras if e.path} | {d.ref.path[0] for d in plan.dropped})
     beside = [safe_text(name, 40) for name in others if name != chosen.section[0]]
-    text = f"The weights lie one level down, under {shown(chosen.section)}"
+    text = f"The weights lie inside {shown(chosen.section)}"
     text += f", beside {', '.join(beside[:6])}{' …' if len(beside) > 6 else ''}." if beside else "."
     plan = plan.explained(text)
     fix = "An export to hf, meta or torchtune holds the weights alone; same keeps the nesting."

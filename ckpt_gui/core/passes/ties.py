@@ -103,7 +103,7 @@ def _equal(plan: Plan, tie: Tie) -> list[Finding]:
         return [Finding("tied-flag", "info", text, _keys(tie), "If they are meant to be tied, set the flag to true.")]
     if plan.layout is not None and plan.layout.head_always:
         return []
-    text = f"`{head}` {how} `{embedding}` byte for byte: {tie.head.nbytes:,} bytes that say nothing new."
+    text = f"`{head}` {how} `{embedding}` byte for byte: a copy of {tie.head.nbytes:,} bytes."
     fix = "fix leaves the head out for hf and torchtune, and writes it for meta, where it belongs."
     return [Finding("tied-redundant", "warning", text, _keys(tie), fix)]
 
@@ -127,5 +127,8 @@ def _unchecked(tie: Tie) -> Finding:
 
 
 def _renamed(head: TensorRef) -> Finding:
-    text = f"The tied pair is stored under the head's name, `{safe_text(head.key)}`: transformers 4 loads garbage."
+    text = (
+        f"The tied pair is stored under the head's name alone, `{safe_text(head.key)}`: transformers 4 builds the "
+        "model without an embedding and does not say so."
+    )
     return Finding("tied-renamed", "warning", text, (head.key,), "fix stores it under the embedding's name.")

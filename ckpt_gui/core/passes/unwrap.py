@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.common import common_ignored
-from ckpt_gui.core.families.registry import fits
+from ckpt_gui.core.families.registry import fits, fits_beside
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.plan import Plan
 
@@ -97,9 +97,9 @@ def _lead(kept: dict[str, Segments], counts: Counter[str]) -> tuple[str, ...]:
     for words in _leads(kept):
         inside = {shape: segments for shape, segments in kept.items() if _starts(segments, words)}
         outside = _named({shape: s for shape, s in kept.items() if shape not in inside}, counts)
-        gained = fits(_named({shape: segments[len(words) :] for shape, segments in inside.items()}, counts))
-        if gained > most and fits(outside) == 0:
-            most, best = gained, words
+        freed = _named({shape: segments[len(words) :] for shape, segments in inside.items()}, counts)
+        if fits(freed) > most and not fits_beside(freed, outside):
+            most, best = fits(freed), words
         if words == ("module",) and fitting == 0 and not best and all(map(common_ignored, outside)):
             best = words  # an unknown layout: every key has it
     return best
@@ -161,6 +161,6 @@ def _collision(group: tuple[str, ...]) -> Finding:
         "error",
         f"Without wrappers {both} would have the same name: the file holds two copies of this tensor.",
         group,
-        "Nothing is written until you leave one of them out; look which of the two was trained.",
+        "Nothing is written until you leave one of them out; compare the two to see which was trained.",
         blocking=True,
     )
