@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ckpt_gui.core.exprs import Made
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.check import expected, stored_name
 from ckpt_gui.core.plan import Dropped, Entry, Plan
 from ckpt_gui.core.retarget import Export
@@ -74,16 +76,17 @@ def diff_expected(export: Export) -> Diff:
     """Compare a checkpoint with the layout of an export."""
     plan = export.plan
     shapes = {key: shape for _, key, shape in expected(plan)}
-    hub = {id(e.ref): e.key for e in plan.entries}
+    hub = {id(ref): e for e in plan.entries for ref in e.inputs}
     head = plan.tie.head if plan.tie.state in ("equal", "same-storage") else None
     loose = {id(e.ref) for e in plan.unmapped}
     clashing = {key for f in export.findings if f.code == "key-collision" for key in f.keys}
-    rows = [
-        _clash(e.ref)
-        if e.ref.key in clashing
-        else _entry(e, shapes.get(hub.get(id(e.ref), "")), head, id(e.ref) in loose)
-        for e in _first_uses(export)
-    ]
+    rows = []
+    for ref, uses in _uses(export):
+        if ref.key in clashing:
+            rows.append(_clash(ref))
+        else:
+            wanted = _wanted(hub.get(id(ref)), shapes)
+            rows.append(_entry(ref, uses, wanted, head, id(ref) in loose))
     rows += [_dropped(d) for d in export.dropped]
     rows += _missing(plan, export, shapes)
     order = {id(r): n for n, r in enumerate(plan.source.refs)}
@@ -91,9 +94,20 @@ def diff_expected(export: Export) -> Diff:
     return Diff(tuple(rows), Counter(r.state for r in rows))
 
 
-def _first_uses(export: Export) -> list[Entry]:
-    seen: set[int] = set()
-    return [e for e in export.entries if not (id(e.ref) in seen or seen.add(id(e.ref)))]  # type: ignore[func-returns-value]
+def _uses(export: Export) -> list[tuple[TensorRef, list[Entry]]]:
+    """Return what each stored tensor is used for: once as a rule, several times if it is fused or tied."""
+    uses: dict[int, tuple[TensorRef, list[Entry]]] = {}
+    for entry in export.entries:
+        for ref in entry.inputs:
+            uses.setdefault(id(ref), (ref, []))[1].append(entry)
+    return list(uses.values())
+
+
+def _wanted(entry: Entry | None, shapes: Mapping[str, tuple[int | None, ...]]) -> tuple[int | None, ...] | None:
+    """Return the shape expected of a stored tensor; None where it is fused, and its parts have been checked."""
+    if entry is None or (isinstance(entry.expr, Made) and entry.output.shape != entry.ref.shape):
+        return None
+    return shapes.get(entry.key)
 
 
 def _clash(ref: TensorRef) -> Row:
@@ -101,27 +115,33 @@ def _clash(ref: TensorRef) -> Row:
     return Row("error", ref.key, "", ref.shape, None, ref.dtype, ref.nbytes, ref, note)
 
 
-def _entry(entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool) -> Row:
-    ref = entry.ref
-    state, note = _state(entry, wanted, head, loose)
-    return Row(state, ref.key, "" if loose else entry.key, ref.shape, wanted, ref.dtype, ref.nbytes, ref, note)
+def _entry(
+    ref: TensorRef, uses: list[Entry], wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool
+) -> Row:
+    state, note = _state(ref, uses[0], wanted, head, loose)
+    if len(uses) > 1 and any(isinstance(e.expr, Made) for e in uses):
+        state, note = "transform", f"holds {len(uses)} tensors: {', '.join(safe_text(e.key, 60) for e in uses[:4])}"
+    return Row(state, ref.key, "" if loose else uses[0].key, ref.shape, wanted, ref.dtype, ref.nbytes, ref, note)
 
 
 def _state(
-    entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool
+    ref: TensorRef, entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool
 ) -> tuple[State, str]:
     if loose:
         return "extra", "fits no part of the expected layout; an export carries it along"
-    shape = entry.output.shape
+    shape = ref.shape
     if wanted and (len(wanted) != len(shape) or any(w not in (None, s) for w, s in zip(wanted, shape, strict=False))):
         return "shape", "the shape is not the expected one"
     if any(op.name == "permute" for op in entry.ops):
         return "transform", "rows change places between the rotary conventions"
-    if head is not None and entry.ref is head:
+    changes = {op.name for op in entry.ops} - {"cast"}
+    if changes:
+        return "transform", "; ".join(dict.fromkeys(op.describe({}) for op in entry.ops if op.name in changes))
+    if head is not None and ref is head:
         return "tied", "equals the embedding"
-    if entry.output.dtype != entry.ref.dtype:
+    if entry.output.dtype != ref.dtype:
         return "dtype", f"cast to {entry.output.dtype}"
-    if entry.key != entry.ref.key:
+    if entry.key != ref.key:
         return "renamed", entry.why or "wrapper names go"
     return "same", ""
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.exprs import stream_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.ops import Stream
 from ckpt_gui.core.out_files import OutFile, Part
@@ -109,10 +110,7 @@ def _whole_record(source: Source, ref: TensorRef) -> int | None:
 
 def open_part(source: Source, part: Part, dims: Mapping[str, int]) -> Stream:
     """Return a part's bytes as a stream."""
-    stream: Any = CheckedStream(source, part.entry.ref)
-    for op in part.entry.ops:
-        stream = op.apply(stream, dims)
-    return stream  # type: ignore[no-any-return]
+    return stream_of(part.entry.expr, dims, lambda ref: CheckedStream(source, ref))
 
 
 @dataclass(frozen=True, slots=True)

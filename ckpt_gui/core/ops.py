@@ -11,11 +11,11 @@ FORMATS in the README. The permutation is not its own inverse (except at head_di
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
-from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.dtypes import BY_NAME, num_bytes
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.tensors import Source, TensorRef
 
@@ -46,7 +46,7 @@ class Stream(Protocol):
 
 
 class Op(Protocol):
-    """A value change of one tensor."""
+    """A step that makes one tensor of one or several."""
 
     name: ClassVar[str]
 
@@ -55,16 +55,36 @@ class Op(Protocol):
         """Dims that must be known."""
 
     def inverse(self) -> Op:
-        """Return the op that undoes this one."""
+        """Return the op that undoes this one; those that take apart and put together undo each other (see exprs)."""
 
-    def shape(self, shape: Shape) -> Shape:
-        """Return the shape of the result."""
+    def shape(self, shapes: Sequence[Shape], dims: Mapping[str, int]) -> Shape:
+        """Return the shape of the result from those of its parts.
 
-    def apply(self, inner: Stream, dims: Mapping[str, int]) -> Stream:
-        """Return the changed tensor as a stream."""
+        Raises:
+            CheckpointError: They do not fit.
+            KeyError: A dim is not known.
+        """
+
+    def apply(self, parts: Sequence[Stream], dims: Mapping[str, int]) -> Stream:
+        """Return the result as a stream over its parts."""
 
     def describe(self, dims: Mapping[str, int]) -> str:
         """Say what happens, for a person."""
+
+
+def read_any(stream: Stream, start: int, out: Bytes) -> None:
+    """Read any byte range of a stream, whatever its unit; a range that fits the unit is read at once."""
+    import numpy as np
+
+    total = num_bytes(stream.dtype, math.prod(stream.shape))
+    first = start // stream.unit * stream.unit
+    last = min(-(-(start + out.nbytes) // stream.unit) * stream.unit, total)
+    if first == start and last == start + out.nbytes:
+        stream.read_into(start, out)
+        return
+    scratch = np.empty(last - first, dtype=np.uint8)
+    stream.read_into(first, scratch)
+    out[:] = scratch[start - first :][: out.nbytes]
 
 
 @dataclass(slots=True)
@@ -108,9 +128,9 @@ class RopePermute:
         """Return the permutation the other way."""
         return RopePermute(self.heads, "pairs" if self.to == "halves" else "halves")
 
-    def shape(self, shape: Shape) -> Shape:
+    def shape(self, shapes: Sequence[Shape], dims: Mapping[str, int]) -> Shape:
         """Rows change places; the shape stays."""
-        return shape
+        return shapes[0]
 
     def check(self, shape: Shape, dims: Mapping[str, int], key: str = "") -> int:
         """Return the rows of one head.
@@ -130,9 +150,9 @@ class RopePermute:
             )
         return shape[0] // heads
 
-    def apply(self, inner: Stream, dims: Mapping[str, int]) -> Stream:
+    def apply(self, parts: Sequence[Stream], dims: Mapping[str, int]) -> Stream:
         """Return the permuted tensor; its unit is one head."""
-        return _Permuted(inner, self.check(inner.shape, dims), self.to)
+        return _Permuted(parts[0], self.check(parts[0].shape, dims), self.to)
 
     def describe(self, dims: Mapping[str, int]) -> str:
         """Name the heads and the direction."""
@@ -160,7 +180,8 @@ class _Permuted:
         """Fetch each row from where it stands: for heads too large to be held."""
         for i in range(out.nbytes // self.row):
             head, row = divmod(first + i, self.head_dim)
-            self.inner.read_into((head * self.head_dim + self._origin(row)) * self.row, out[i * self.row :][: self.row])
+            origin = (head * self.head_dim + self._origin(row)) * self.row
+            read_any(self.inner, origin, out[i * self.row :][: self.row])
 
     def _origin(self, row: int) -> int:
         """Return which stored row of a head becomes this one."""
@@ -175,7 +196,7 @@ class _Permuted:
         import numpy as np
 
         scratch = np.empty_like(out)
-        self.inner.read_into(start, scratch)
+        read_any(self.inner, start, scratch)
         half = self.head_dim // 2
         split = (half, 2) if self.to == "halves" else (2, half)
         rows = scratch.reshape(-1, *split, self.row)
@@ -199,13 +220,13 @@ class Cast:
         """Return the cast back (exact only if `target` holds every value of `source`)."""
         return Cast(self.target, self.source)
 
-    def shape(self, shape: Shape) -> Shape:
+    def shape(self, shapes: Sequence[Shape], dims: Mapping[str, int]) -> Shape:
         """The shape stays."""
-        return shape
+        return shapes[0]
 
-    def apply(self, inner: Stream, dims: Mapping[str, int]) -> Stream:
+    def apply(self, parts: Sequence[Stream], dims: Mapping[str, int]) -> Stream:
         """Return the tensor in the other type."""
-        return CastStream(inner, self.target)
+        return CastStream(parts[0], self.target)
 
     def describe(self, dims: Mapping[str, int]) -> str:
         """Name both types."""
@@ -229,34 +250,6 @@ class CastStream:
         from ckpt_gui.core.casts import cast
 
         raw = np.empty(out.nbytes // self._out * self._in, dtype=np.uint8)
-        self.inner.read_into(start // self._out * self._in, raw)
+        read_any(self.inner, start // self._out * self._in, raw)
         out[:], overflow = cast(raw, self.source, self.dtype)
         self.overflow += overflow
-
-
-def simplify(ops: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Remove neighbours that undo each other, until none is left.
-
-    >>> simplify((RopePermute("heads", "halves"), RopePermute("heads", "pairs")))
-    ()
-    """
-    kept: list[Op] = []
-    for op in ops:
-        if kept and op.name == "permute" and kept[-1] == op.inverse():
-            kept.pop()
-        else:
-            kept.append(op)
-    return tuple(kept)
-
-
-def needed_dims(ops: tuple[Op, ...]) -> tuple[str, ...]:
-    """Return the dims that the ops need, each once, in order."""
-    return tuple(dict.fromkeys(name for op in ops for name in op.needs))
-
-
-def open_stream(source: Source, ref: TensorRef, ops: tuple[Op, ...], dims: Mapping[str, int]) -> Stream:
-    """Return a stored tensor after its ops."""
-    stream: Any = RefStream(source, ref)
-    for op in ops:
-        stream = op.apply(stream, dims)
-    return stream  # type: ignore[no-any-return]

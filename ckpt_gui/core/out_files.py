@@ -18,7 +18,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
-from ckpt_gui.core.plan import Entry
+from ckpt_gui.core.plan import Entry, carried
 from ckpt_gui.core.retarget import Export, carries_tree
 from ckpt_gui.core.tensors import ForeignObject, TensorRef, TensorSpec
 
@@ -132,7 +132,7 @@ def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
     made: dict[Any, Part] = {}
     leaves: dict[str, StoredTensor] = {}
     for entry in entries:
-        part = made.setdefault((entry.ref.place, entry.ops), Part(str(len(made)), entry))
+        part = made.setdefault(entry.identity, Part(str(len(made)), entry))
         leaves[entry.key] = StoredTensor(entry.output, part.name)
     tree: Any = leaves
     extra: list[Part] = []
@@ -196,8 +196,7 @@ class _TreeCopy:
         """Carry a tensor that is not a weight as it is."""
         if ref.place not in self.records:
             self.records[ref.place] = name = str(self.used + len(self.parts))
-            spec = TensorSpec(ref.key, ref.dtype, ref.shape)
-            self.parts.append(Part(name, Entry(spec, (ref,), why="carried")))
+            self.parts.append(Part(name, carried(ref, why="carried")))
         return StoredTensor(TensorSpec(ref.key, ref.dtype, ref.shape), self.records[ref.place])
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.exprs import Expr, leaves, ops_of
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
 
@@ -30,14 +31,12 @@ class Entry:
 
     Attributes:
         output: Name, type and shape of the result. The name is the stored one until the rename pass, then the hub name.
-        inputs: The stored tensors that it is made of.
-        ops: Value changes in order.
+        expr: The stored tensors that it is made of, through their ops.
         why: What gave it its name, in words.
     """
 
     output: TensorSpec
-    inputs: tuple[TensorRef, ...]
-    ops: tuple[Op, ...] = ()
+    expr: Expr
     why: str = ""
 
     @property
@@ -46,14 +45,38 @@ class Entry:
         return self.output.key
 
     @property
+    def inputs(self) -> tuple[TensorRef, ...]:
+        """The stored tensors that it is made of."""
+        return (self.expr,) if isinstance(self.expr, TensorRef) else tuple(leaves(self.expr))
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The value changes, in the order in which they are done."""
+        return () if isinstance(self.expr, TensorRef) else ops_of(self.expr)
+
+    @property
     def ref(self) -> TensorRef:
         """The first input."""
-        return self.inputs[0]
+        return self.expr if isinstance(self.expr, TensorRef) else next(leaves(self.expr))
 
-    def renamed(self, key: str, *, why: str | None = None, ops: tuple[Op, ...] | None = None) -> Entry:
-        """Return a copy under another name, and with other ops if given."""
+    @property
+    def identity(self) -> object:
+        """Equal for two entries exactly when they are the same bytes made in the same way."""
+        return _identity(self.expr)
+
+    def renamed(self, key: str, *, why: str | None = None) -> Entry:
+        """Return a copy under another name."""
         spec = TensorSpec(key, self.output.dtype, self.output.shape)
-        return Entry(spec, self.inputs, self.ops if ops is None else ops, self.why if why is None else why)
+        return Entry(spec, self.expr, self.why if why is None else why)
+
+
+def _identity(expr: Expr) -> object:
+    return expr.place if isinstance(expr, TensorRef) else (expr.op, *map(_identity, expr.parts))
+
+
+def carried(ref: TensorRef, key: str | None = None, why: str = "") -> Entry:
+    """Return an entry that is a stored tensor as it is, under its own or another name."""
+    return Entry(TensorSpec(ref.key if key is None else key, ref.dtype, ref.shape), ref, why)
 
 
 @dataclass(frozen=True, slots=True)

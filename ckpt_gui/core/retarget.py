@@ -19,13 +19,14 @@ from ckpt_gui.core.config_write import hf_config, meta_params, with_flag
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export_steps import export_steps
+from ckpt_gui.core.exprs import Made, check_heads, make, needed_dims
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.layouting import to_layout
 from ckpt_gui.core.model_config import ModelConfig
-from ckpt_gui.core.ops import Cast, RopePermute, needed_dims, simplify
+from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
-from ckpt_gui.core.passes.check import stored_name
-from ckpt_gui.core.plan import Dropped, Entry, Plan, Step
+from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
 
 GB = 10**9
@@ -95,7 +96,7 @@ class Export:
     def nbytes(self) -> int:
         """Bytes of tensor data to be written; aliases in a torch file counted once."""
         if self.container == "torch":
-            return sum({(e.ref.place, e.ops): e.output.nbytes for e in self.entries}.values())
+            return sum({e.identity: e.output.nbytes for e in self.entries}.values())
         return sum(e.output.nbytes for e in self.entries)
 
 
@@ -113,7 +114,8 @@ def retarget(plan: Plan, target: Target) -> Export:
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
     entries, dropped = _tied(plan, layout, target)
-    entries = tuple(_cast(_to_layout(e, layout, plan), target.dtype) for e in entries)
+    entries, lacking = to_layout(entries, layout, plan)
+    entries = tuple(_cast(e, target.dtype) for e in entries)
     loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)
     buffers, gone = _buffers(plan, target)
     export = dataclasses.replace(
@@ -123,7 +125,7 @@ def retarget(plan: Plan, target: Target) -> Export:
         left_out=_left_out(export),
     )
     export = _with_files(export, plan.config)
-    findings = (*_settled(plan, export), *_refusals(export, plan.config))
+    findings = (*_settled(plan, export), *_refusals(export, plan.config), *lacking)
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
 
@@ -187,22 +189,11 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
     return plan.entries, ()
 
 
-def _to_layout(entry: Entry, layout: Layout | None, plan: Plan) -> Entry:
-    """Give a hub tensor its name in the layout, and its values the layout's order."""
-    rule = layout.by_hub.get(template(entry.key)) if layout else None
-    if layout is None or rule is None:
-        return entry
-    ops = simplify((*entry.ops, *(op.inverse() for op in reversed(rule.ops))))
-    if "permute" in plan.policy.skip:
-        ops = tuple(op for op in ops if op.name != "permute")
-    return entry.renamed(stored_name(layout, entry.key), ops=ops)
-
-
 def _cast(entry: Entry, dtype: str) -> Entry:
     if dtype == "keep" or entry.output.dtype == dtype or entry.output.dtype not in CASTABLE:
         return entry
     spec = TensorSpec(entry.key, dtype, entry.output.shape)
-    return Entry(spec, entry.inputs, (*entry.ops, Cast(entry.output.dtype, dtype)), entry.why)
+    return Entry(spec, make(Cast(entry.output.dtype, dtype), entry.expr), entry.why)
 
 
 def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropped, ...]]:
@@ -211,7 +202,7 @@ def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropp
         return (), plan.dropped
     normal = {t for t, ignored in plan.layout.by_ignored.items() if ignored.normal}
     kept = [d for d in plan.dropped if d.kind == "buffer" and template(d.key) in normal]
-    entries = tuple(Entry(TensorSpec(d.key, d.ref.dtype, d.ref.shape), (d.ref,), why="kept as it is") for d in kept)
+    entries = tuple(carried(d.ref, d.key, "kept as it is") for d in kept)
     return entries, tuple(d for d in plan.dropped if d not in kept)
 
 
@@ -336,7 +327,7 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
 
 
 def _heads(export: Export) -> Finding | None:
-    needing = [e for e in export.entries if set(needed_dims(e.ops)) - export.plan.dims.keys()]
+    needing = [e for e in export.entries if set(needed_dims(e.expr)) - export.plan.dims.keys()]
     if needing:
         rows = " × ".join(str(s) for s in needing[0].output.shape)
         text = (
@@ -351,13 +342,17 @@ def _heads(export: Export) -> Finding | None:
         text = f"The export needs a config.json or params.json with true head counts, and {stated}."
         fix = "Give the right counts with --heads and --kv-heads, or the right config.json with --config."
         return Finding("heads-unknown", "error", text, fix=fix, blocking=True)
+    return _unfitting(export)
+
+
+def _unfitting(export: Export) -> Finding | None:
+    """Return what is wrong with the first tensor whose shape its ops do not take."""
     for entry in export.entries:
-        for op in entry.ops:
-            if isinstance(op, RopePermute):
-                try:
-                    op.check(entry.output.shape, export.plan.dims, safe_text(entry.ref.key))
-                except CheckpointError as error:
-                    return error.as_finding().replace(blocking=True)
+        if isinstance(entry.expr, Made):
+            try:
+                check_heads(entry.expr, export.plan.dims)
+            except CheckpointError as error:
+                return error.as_finding().replace(blocking=True)
     return None
 
 

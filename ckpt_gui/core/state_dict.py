@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.exprs import Expr, leaves
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.formats.sidecars import read_json
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.ops import RopePermute
+from ckpt_gui.core.ops import Op, RopePermute
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.shape_ops import Concat, Pick, Stack, Take, Transpose
 from ckpt_gui.core.tensors import Sidecars, TensorRef
 
 
@@ -62,7 +64,7 @@ def normalise_state_dict(
         raise CheckpointError(first.code, first.message, fix=first.fix, key=first.keys[0] if first.keys else None)
     if layout == "same":
         return _unwrapped(plan, tensors)
-    return {e.key: _changed(tensors[e.ref.path], e.ops, export.plan.dims, e.ref) for e in export.entries}
+    return {e.key: _made(e.expr, tensors, export.plan.dims) for e in export.entries}
 
 
 def _unwrapped(plan: Plan, tensors: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
@@ -122,30 +124,60 @@ def _same_bytes(left: Any, right: Any) -> bool | None:
     return bool(torch.equal(left.detach().contiguous().view(bits), right.detach().contiguous().view(bits)))
 
 
-def _changed(tensor: Any, ops: tuple[Any, ...], dims: Mapping[str, int], ref: TensorRef) -> Any:
-    for op in ops:
-        assert isinstance(op, RopePermute)
-        tensor = _permuted(tensor, op, dims, ref)
-    return tensor
+def _made(expr: Expr, tensors: Mapping[tuple[str, ...], Any], dims: Mapping[str, int]) -> Any:
+    """Return the tensor that an expression makes: the very object where nothing is done to it."""
+    if isinstance(expr, TensorRef):
+        return tensors[expr.path]
+    parts = [_made(part, tensors, dims) for part in expr.parts]
+    ref = next(leaves(expr))
+    for part in parts:
+        _check_plain(part, ref)
+    if isinstance(expr.op, RopePermute):
+        return _permuted(parts[0], expr.op, dims, ref)
+    return _joined(expr.op, parts, dims)
+
+
+def _joined(op: Op, parts: list[Any], dims: Mapping[str, int]) -> Any:
+    """Do with tensors what the ops that take apart and put together do with streams."""
+    import torch
+
+    parts = [p.detach() for p in parts]
+    shape = op.shape([tuple(p.shape) for p in parts], dims)
+    if isinstance(op, Concat):
+        return torch.cat(parts, op.dim)
+    if isinstance(op, Stack):
+        return torch.stack(parts)
+    if isinstance(op, Take):
+        lengths = op.lengths(parts[0].shape[op.dim], dims)
+        return parts[0].narrow(op.dim, sum(lengths[: op.index]), lengths[op.index]).contiguous().clone()
+    if isinstance(op, Pick):
+        return parts[0][op.index].clone()
+    if isinstance(op, Transpose):
+        return parts[0].transpose(-1, -2).contiguous()
+    return parts[0].reshape(shape)
 
 
 def _permuted(tensor: Any, op: RopePermute, dims: Mapping[str, int], ref: TensorRef) -> Any:
-    """Return a new tensor with the rows of each head reordered.
+    """Return a new tensor with the rows of each head reordered."""
+    head_dim = op.check(tuple(tensor.shape), dims, ref.key)
+    half = head_dim // 2
+    split = (half, 2) if op.to == "halves" else (2, half)
+    rows = tensor.detach().reshape(-1, *split, *tensor.shape[1:])
+    return rows.transpose(1, 2).reshape(tensor.shape).contiguous()
+
+
+def _check_plain(tensor: Any, ref: TensorRef) -> None:
+    """Refuse a tensor whose class keeps its elements in a way of its own.
 
     Raises:
-        CheckpointError: The tensor's class keeps its elements in a way of its own.
+        CheckpointError: It names the class.
     """
     import torch
 
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
         raise CheckpointError(
             "quantised",
-            f"`{safe_text(ref.key)}` is a {type(tensor).__name__}; its rows can not be reordered without unpacking it.",
+            f"`{safe_text(ref.key)}` is a {type(tensor).__name__}; it can not be changed without unpacking it.",
             fix="Convert it to a plain tensor first (full_tensor() for a DTensor, dequantise for NF4).",
             key=ref.key,
         )
-    head_dim = op.check(tuple(tensor.shape), dims, ref.key)
-    half = head_dim // 2
-    split = (half, 2) if op.to == "halves" else (2, half)
-    rows = tensor.detach().reshape(-1, *split, *tensor.shape[1:])
-    return rows.transpose(1, 2).reshape(tensor.shape).contiguous()

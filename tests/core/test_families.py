@@ -28,7 +28,7 @@ def test_faults_are_seen() -> None:
     bad = dataclasses.replace(
         llama, slots=(*llama.slots, Slot("model.norm.weight", ("hidden",))), layouts=(twice, stray)
     )
-    assert len(check_family(bad)) == 6
+    assert len(check_family(bad)) == 7
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral"])

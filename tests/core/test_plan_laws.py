@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.fill import open_part
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.out_files import Part
@@ -110,10 +111,7 @@ def check_export(export: Export) -> None:
     if tie.head is not None and tie.state in ("different", "unchecked") and id(tie.head) not in used:
         assert export.blocked or any(d.ref is tie.head and d.kind == "user" for d in export.dropped)
     for entry in export.entries:
-        shape = entry.ref.shape
-        for op in entry.ops:
-            shape = op.shape(shape)
-        assert shape == entry.output.shape
+        assert shape_of(entry.expr, export.plan.dims) == entry.output.shape
 
 
 @given(checkpoints(), TARGETS)

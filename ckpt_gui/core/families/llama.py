@@ -116,7 +116,7 @@ FAMILIES = (
         tuple(
             Layout(
                 layout.name,
-                tuple(r for r in layout.rules if not r.hub.endswith(".bias")),
+                tuple(r for r in layout.rules if not r.hubs[0].endswith(".bias")),
                 layout.ignored,
                 layout.head_always,
                 layout.source,

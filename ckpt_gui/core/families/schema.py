@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ckpt_gui.core.keys import anonymous, index_names
 from ckpt_gui.core.ops import Op
+from ckpt_gui.core.shape_ops import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,50 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """How one stored tensor is several hub tensors.
+
+    Attributes:
+        sizes: What each part measures, in symbols (`heads*head_dim`), or `EQUAL` for each.
+        dim: Along which dimension they lie.
+    """
+
+    sizes: tuple[Symbol, ...]
+    dim: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """One stored key ⇄ one hub key.
+    """One stored key ⇄ one hub key, or several that the stored tensor holds.
+
+    On the way to the hub the stored tensor goes through `ops`, is picked apart along `stack`, then along `split`, and
+    each part goes through its own chain in `each`. On the way back the inverses run in the opposite order.
 
     Attributes:
         stored: Name in the layout.
-        hub: Name of the slot.
-        ops: Value changes on the way from the layout to the hub.
+        hub: Name of the slot, or of the slots in the order in which the parts lie.
+        ops: Value changes of the stored tensor as a whole.
+        split: How it is taken apart; None for one slot.
+        each: Value changes of each part.
+        stack: Name of the hub's index that the stored tensor's first dimension counts (`expert`); empty without.
     """
 
     stored: str
-    hub: str
+    hub: str | tuple[str, ...]
     ops: tuple[Op, ...] = ()
+    split: Split | None = None
+    each: tuple[tuple[Op, ...], ...] = ()
+    stack: str = ""
+
+    @property
+    def hubs(self) -> tuple[str, ...]:
+        """The slots, as a tuple."""
+        return (self.hub,) if isinstance(self.hub, str) else self.hub
+
+    @property
+    def reshapes(self) -> bool:
+        """True if the hub tensor has another shape than the stored one."""
+        return any(op.name in ("transpose", "reshape") for op in self.ops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +119,8 @@ class Layout:
 
     @cached_property
     def by_hub(self) -> dict[str, Rule]:
-        """Rules by the hub key's anonymous template."""
-        return {anonymous(r.hub): r for r in self.rules}
+        """Rules by each hub key's anonymous template."""
+        return {anonymous(hub): rule for rule in self.rules for hub in rule.hubs}
 
     @cached_property
     def by_ignored(self) -> dict[str, Ignored]:
@@ -154,8 +187,27 @@ def check_family(family: Family) -> list[str]:
         if not layout.source:
             faults.append(f"{family.name}/{layout.name}: no source given")
         faults += [
-            f"{family.name}/{layout.name}: {rule.hub} is no slot, or its indices differ"
+            f"{family.name}/{layout.name}: {hub} is no slot, or its indices differ"
             for rule in layout.rules
-            if anonymous(rule.hub) not in slots or index_names(rule.stored) != index_names(rule.hub)
+            for hub in rule.hubs
+            if anonymous(hub) not in slots or not _same_indices(rule, hub)
         ]
+        faults += [
+            f"{family.name}/{layout.name}: the parts of {r.stored} do not add up" for r in layout.rules if _odd(r)
+        ]
+        if len(layout.by_hub) != sum(len(r.hubs) for r in layout.rules):
+            faults.append(f"{family.name}/{layout.name}: a hub key is made twice")
     return faults
+
+
+def _same_indices(rule: Rule, hub: str) -> bool:
+    """Return True if a hub key has the stored key's indices, and that of the stack besides."""
+    return set(index_names(hub)) - {rule.stack} == set(index_names(rule.stored)) and (
+        not rule.stack or rule.stack in index_names(hub)
+    )
+
+
+def _odd(rule: Rule) -> bool:
+    """Return True if a rule's parts, chains and slots are not equally many."""
+    parts = len(rule.split.sizes) if rule.split else 1
+    return parts != len(rule.hubs) or (bool(rule.each) and len(rule.each) != parts)

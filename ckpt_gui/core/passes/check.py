@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.families.schema import Layout, Slot
+from ckpt_gui.core.families.schema import Layout, Rule, Slot
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
@@ -50,13 +50,15 @@ def _size(symbol: str, dims: Mapping[str, int]) -> int | None:
 
 
 def stored_name(layout: Layout, hub: str) -> str:
-    """Return what a hub key is called in a layout; the hub key itself if the layout has no name for it.
-
-    Raises:
-        Nothing: an unknown key is returned as it is.
-    """
+    """Return the stored key that is, or holds, a hub key in a layout; itself if it has no name there."""
     rule = layout.by_hub.get(template(hub))
-    return rule.stored.format(**bind(rule.hub, hub)) if rule else hub
+    return stored_key(rule, hub) if rule else hub
+
+
+def stored_key(rule: Rule, hub: str) -> str:
+    """Return the stored key that a rule has for a hub key."""
+    slot = next(h for h in rule.hubs if anonymous(h) == template(hub))
+    return rule.stored.format(**bind(slot, hub))
 
 
 def check(plan: Plan) -> Plan:

@@ -6,11 +6,16 @@ never dropped because it is unknown.
 
 from __future__ import annotations
 
-from ckpt_gui.core.errors import Finding
+from collections.abc import Mapping
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.families.common import common_ignored
-from ckpt_gui.core.families.schema import Ignored, Layout
-from ckpt_gui.core.keys import bind, safe_text, template
-from ckpt_gui.core.plan import Dropped, Entry, Plan
+from ckpt_gui.core.families.rules import to_hub
+from ckpt_gui.core.families.schema import Ignored, Layout, Rule
+from ckpt_gui.core.keys import anonymous, bind, safe_text, template
+from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
+from ckpt_gui.core.tensors import TensorSpec
 
 
 def rename(plan: Plan) -> Plan:
@@ -18,30 +23,73 @@ def rename(plan: Plan) -> Plan:
     entries: list[Entry] = []
     unmapped: list[Entry] = []
     dropped: list[Dropped] = []
+    stuck: list[Entry] = []
     normal: dict[str, bool] = {}
+    sizes = _given_sizes(plan)
     for entry in plan.entries:
         ignored = _ignored(entry.key, plan.layout, plan.prefix)
         if ignored and "buffers" not in plan.policy.skip:
             dropped.append(Dropped(entry.ref, ignored.reason, "buffer", entry.key))
             normal[entry.key] = ignored.normal
-        elif renamed := _to_hub(entry, plan.layout, plan.prefix):
-            entries.append(renamed)
-        else:
+        elif (rule := _rule(entry.key, plan.layout, plan.prefix)) is None:
             unmapped.append(entry)
-    plan = plan.replace(entries=tuple(entries), unmapped=tuple(unmapped), dropped=(*plan.dropped, *dropped))
+        else:
+            try:
+                entries += _to_hub(entry, rule, plan.prefix, sizes)
+            except (KeyError, CheckpointError):
+                stuck.append(entry)
+    plan = plan.replace(entries=tuple(entries), unmapped=(*unmapped, *stuck), dropped=(*plan.dropped, *dropped)).found(
+        *_fused(stuck)
+    )
     return _settle_collisions(_note_buffers(plan, dropped, normal))
 
 
-def _to_hub(entry: Entry, layout: Layout | None, prefix: str) -> Entry | None:
+def _rule(key: str, layout: Layout | None, prefix: str) -> Rule | None:
     if layout is None:
         return None
-    key, shape = entry.key, template(entry.key)
-    rule = layout.by_stored.get(shape)
-    if rule is None and prefix:
-        key, rule = prefix + key, layout.by_stored.get(prefix + shape)
-    if rule is None:
-        return None
-    return entry.renamed(rule.hub.format(**bind(rule.stored, key)), why=f"{rule.stored} is {rule.hub}", ops=rule.ops)
+    shape = template(key)
+    return layout.by_stored.get(shape) or (layout.by_stored.get(prefix + shape) if prefix else None)
+
+
+def _to_hub(entry: Entry, rule: Rule, prefix: str, sizes: Mapping[str, int]) -> list[Entry]:
+    """Return the hub tensors that a stored tensor holds: one, or several where it is a fused one.
+
+    Raises:
+        KeyError: A size that is needed to take it apart is not known.
+        CheckpointError: It is not as long as its parts.
+    """
+    key = entry.key if template(entry.key) == anonymous(rule.stored) else prefix + entry.key
+    count = entry.output.shape[0] if rule.stack and entry.output.shape else 0
+    made = to_hub(rule, entry.expr, bind(rule.stored, key), count)
+    if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else
+        (name, expr) = made[0]
+        shape = entry.output.shape if not rule.reshapes else shape_of(expr, sizes)
+        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{rule.stored} is {rule.hub}")]
+    return [
+        Entry(
+            TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"{rule.stored} holds {template(name)}"
+        )
+        for name, expr in made
+    ]
+
+
+def _given_sizes(plan: Plan) -> dict[str, int]:
+    """Return the sizes that the config or the user gives: a fused tensor is taken apart before shapes can be read."""
+    sizes = dict(plan.config.dims) if plan.config else {}
+    chosen = {"heads": plan.policy.heads, "kv_heads": plan.policy.kv_heads}
+    return sizes | {name: count for name, count in chosen.items() if count}
+
+
+def _fused(stuck: list[Entry]) -> list[Finding]:
+    """Say which fused tensors can not be taken apart."""
+    if not stuck:
+        return []
+    keys = tuple(e.ref.key for e in stuck)
+    text = (
+        f"{len(keys)} fused tensors such as `{safe_text(keys[0])}` can not be taken apart: head counts are not known,"
+    )
+    fix = "Give a config.json with --config, or the counts with --heads and --kv-heads."
+    return [Finding("heads-unknown", "error", text + " or do not fit the rows.", keys, fix, blocking=True)]
 
 
 def _ignored(key: str, layout: Layout | None, prefix: str) -> Ignored | None:
@@ -74,7 +122,7 @@ def _settle_collisions(plan: Plan) -> Plan:
     if not clashing:
         return plan
     stuck = {id(e) for group in clashing for e in group}
-    loose = tuple(e.renamed(e.ref.key, why="", ops=()) for group in clashing for e in group)
+    loose = tuple(carried(e.ref) for group in clashing for e in group)
     findings = tuple(_collision(group) for group in clashing)
     entries = tuple(e for e in plan.entries if id(e) not in stuck)
     return plan.replace(entries=entries, unmapped=(*plan.unmapped, *loose)).found(*findings)

@@ -13,8 +13,8 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import fits, templates
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.unwrap import unwrap_keys
-from ckpt_gui.core.plan import Dropped, Entry, Plan
-from ckpt_gui.core.tensors import TensorRef, TensorSpec
+from ckpt_gui.core.plan import Dropped, Plan, carried
+from ckpt_gui.core.tensors import TensorRef
 
 Section = tuple[str, ...]
 
@@ -115,7 +115,7 @@ def _take(plan: Plan, chosen: Candidate) -> Plan:
     names = {id(ref): key for ref, key in chosen.refs}
     ticked = plan.policy.dropped
     taken = [r for r in plan.source.refs if id(r) in names and r.full_key not in ticked]
-    entries = tuple(Entry(TensorSpec(names[id(r)], r.dtype, r.shape), (r,)) for r in taken)
+    entries = tuple(carried(r, names[id(r)]) for r in taken)
     rest = [r for r in plan.source.refs if id(r) not in names or r.full_key in ticked]
     dropped = tuple(_leave_out(r, chosen.section, r.full_key in ticked) for r in rest)
     return plan.replace(entries=entries, dropped=dropped, section=chosen.section)

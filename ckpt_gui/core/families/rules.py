@@ -1,0 +1,53 @@
+"""Apply a rule in either direction: a stored tensor to the hub tensors it holds, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ckpt_gui.core.exprs import Expr, chain, inverse, make
+from ckpt_gui.core.families.schema import Rule
+from ckpt_gui.core.shape_ops import Concat, Pick, Stack, Take
+
+Indices = Mapping[str, int]
+
+
+def to_hub(rule: Rule, stored: Expr, indices: Indices, count: int = 0) -> list[tuple[str, Expr]]:
+    """Return the hub keys that a stored tensor holds, and how each is made.
+
+    Args:
+        rule: The rule.
+        stored: The stored tensor.
+        indices: The numbers in its key.
+        count: Slices of its first dimension, where the rule has a stack.
+    """
+    whole = chain(rule.ops, stored)
+    if not rule.stack:
+        return _parts(rule, whole, indices)
+    slices = ((make(Pick(i, count), whole), {**indices, rule.stack: i}) for i in range(count))
+    return [pair for slice_, numbers in slices for pair in _parts(rule, slice_, numbers)]
+
+
+def _parts(rule: Rule, whole: Expr, indices: Indices) -> list[tuple[str, Expr]]:
+    split = rule.split
+    parts = [make(Take(split.dim, i, split.sizes), whole) for i in range(len(rule.hubs))] if split else [whole]
+    chains = rule.each or ((),) * len(parts)
+    return [(hub.format(**indices), chain(ops, part)) for hub, part, ops in zip(rule.hubs, parts, chains, strict=True)]
+
+
+def to_stored(rule: Rule, parts: Sequence[Expr]) -> Expr:
+    """Return how a stored tensor is made of its hub tensors.
+
+    Args:
+        rule: The rule.
+        parts: The hub tensors: slice after slice where the rule has a stack, and in each the slots in order.
+    """
+    width = len(rule.hubs)
+    slices = [_whole(rule, parts[i : i + width]) for i in range(0, len(parts), width)]
+    whole = make(Stack(), *slices) if rule.stack else slices[0]
+    return chain(inverse(rule.ops), whole)
+
+
+def _whole(rule: Rule, parts: Sequence[Expr]) -> Expr:
+    chains = rule.each or ((),) * len(parts)
+    undone = [chain(inverse(ops), part) for ops, part in zip(chains, parts, strict=True)]
+    return make(Concat(rule.split.dim, rule.split.sizes), *undone) if rule.split else undone[0]

@@ -1,0 +1,91 @@
+"""Hub tensors in a layout's own names, shapes and row order.
+
+Most rules are one to one. A fused tensor waits until all its parts are there; if some are missing nothing of it is
+written, and the export says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.exprs import Expr, Made, shape_of
+from ckpt_gui.core.families.rules import to_stored
+from ckpt_gui.core.families.schema import Layout, Rule
+from ckpt_gui.core.keys import anonymous, bind, safe_text, template
+from ckpt_gui.core.passes.check import stored_key
+from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.tensors import TensorSpec
+
+
+def to_layout(
+    entries: Sequence[Entry], layout: Layout | None, plan: Plan
+) -> tuple[tuple[Entry, ...], tuple[Finding, ...]]:
+    """Return the tensors of a layout, in the order of their first parts, and what can not be made."""
+    if layout is None:
+        return tuple(entries), ()
+    groups: dict[str, list[Entry]] = {}
+    rules: dict[str, Rule | None] = {}
+    for entry in entries:
+        rule = layout.by_hub.get(template(entry.key))
+        name = stored_key(rule, entry.key) if rule else entry.key
+        rules[name] = rule
+        groups.setdefault(name, []).append(entry)
+    made: list[Entry] = []
+    lacking: list[str] = []
+    for name, parts in groups.items():
+        rule = rules[name]
+        if rule is None:
+            made += parts
+        elif isinstance(rule.hub, str) and not rule.stack:
+            made += [_single(part, rule, name, plan) for part in parts]
+        elif (fused := _fused(parts, rule, name, plan)) is None:
+            lacking += [e.ref.key for e in parts]
+        else:
+            made.append(fused)
+    return tuple(made), tuple(_lacking(layout, lacking))
+
+
+def _single(entry: Entry, rule: Rule, name: str, plan: Plan) -> Entry:
+    expr = _without_permutation(to_stored(rule, [entry.expr]), plan)
+    shape = entry.output.shape if not rule.reshapes else shape_of(expr, plan.dims)
+    return Entry(TensorSpec(name, entry.output.dtype, shape), expr, entry.why)
+
+
+def _fused(parts: Sequence[Entry], rule: Rule, name: str, plan: Plan) -> Entry | None:
+    """Return the fused tensor, or None if some of its parts are not there or do not fit."""
+    ordered = sorted(parts, key=lambda e: _place(rule, e.key))
+    width = len(rule.hubs)
+    slices = [_place(rule, e.key)[0] for e in ordered[::width]]
+    complete = len(ordered) % width == 0 and len({_place(rule, e.key) for e in ordered}) == len(ordered)
+    if not complete or slices != list(range(len(slices))):
+        return None
+    expr = _without_permutation(to_stored(rule, [e.expr for e in ordered]), plan)
+    try:
+        shape = shape_of(expr, plan.dims)
+    except (CheckpointError, KeyError):
+        return None
+    return Entry(TensorSpec(name, ordered[0].output.dtype, shape), expr, f"{rule.stored} holds {', '.join(rule.hubs)}")
+
+
+def _place(rule: Rule, hub: str) -> tuple[int, int]:
+    """Return the slice and the part of a hub tensor in its fused one."""
+    part = next(i for i, h in enumerate(rule.hubs) if anonymous(h) == template(hub))
+    return (bind(rule.hubs[part], hub)[rule.stack] if rule.stack else 0), part
+
+
+def _without_permutation(expr: Expr, plan: Plan) -> Expr:
+    """Leave out the reordering of rows if the user unticked it (the export is blocked then, and shows why)."""
+    if "permute" not in plan.policy.skip or not isinstance(expr, Made):
+        return expr
+    parts = tuple(_without_permutation(part, plan) for part in expr.parts)
+    return parts[0] if expr.op.name == "permute" else Made(expr.op, parts)
+
+
+def _lacking(layout: Layout, keys: Sequence[str]) -> list[Finding]:
+    if not keys:
+        return []
+    text = f"{layout.name} stores {len(keys)} of these tensors fused, and their other parts are missing or do not fit"
+    text += f" (such as for `{safe_text(keys[0])}`)."
+    fix = "Choose another layout, or look for the missing parts."
+    return [Finding("missing-tensor", "error", text, tuple(keys), fix, blocking=True)]
