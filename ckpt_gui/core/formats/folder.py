@@ -75,6 +75,14 @@ def _list(folder: str) -> list[str]:
         raise explain_os_error(error, folder) from error
 
 
+def list_all(folder: str) -> list[str]:
+    """Return the names of files and folders in a folder; none if it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def _pick_index(folder: str, names: Sequence[str]) -> str | None:
     for preferred in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
         others = [n for n in names if n.endswith(".safetensors.index.json")]
