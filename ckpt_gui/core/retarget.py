@@ -198,7 +198,7 @@ def _cast(entry: Entry, dtype: str) -> Entry:
 
 def _buffers(plan: Plan, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropped, ...]]:
     """Keep the buffers that belong to the layout when it stays the same."""
-    if target.layout != "same" or plan.layout is None:
+    if plan.layout is None or target.layout not in ("same", plan.layout.name):
         return (), plan.dropped
     normal = {t for t, ignored in plan.layout.by_ignored.items() if ignored.normal}
     kept = [d for d in plan.dropped if d.kind == "buffer" and template(d.key) in normal]

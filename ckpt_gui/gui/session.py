@@ -23,19 +23,12 @@ from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tree import CheckpointIndex, tree_places
+from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
 
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
 MANY = 2_000  # tensors above which a decision is worked out in a job: 50 ms
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """What the user has decided: the undoable part of a session."""
-
-    policy: Policy = dataclasses.field(default_factory=Policy)
-    target: Target = dataclasses.field(default_factory=lambda: Target(layout="hf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +90,10 @@ class Session(QObject):
 
     def open(self, path: str | Path, *, config: str | Path | None = None) -> None:
         """Open a checkpoint in a job; an open one is closed first."""
-        self._let_go()  # and not `closed`: the panels keep what they show until the next `changed` or `failed`
+        old = self._let_go()
         self.path = str(path)
-        self.opening.emit(self.path)
+        self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
+        _close(old)
 
         def work(job: Job) -> tuple[Snapshot, Evidence]:
             return _open(path, config, job)
@@ -117,7 +111,7 @@ class Session(QObject):
         """Take a decision, which can be undone, and publish the snapshot that follows from it."""
         if self.snapshot is None:
             return
-        old = self._wanted or self.snapshot.decisions
+        old = self.decisions
         decisions = Decisions(policy or old.policy, target or old.target)
         if decisions != old:
             self.undo_stack.push(_Decision(self, old, decisions))
@@ -125,33 +119,39 @@ class Session(QObject):
     def change_policy(self, **changes: Any) -> None:
         """Take a decision that changes some fields of the policy."""
         if self.snapshot:
-            self.decide(policy=dataclasses.replace((self._wanted or self.snapshot.decisions).policy, **changes))
+            self.decide(policy=dataclasses.replace(self.decisions.policy, **changes))
 
     def change_target(self, **changes: Any) -> None:
         """Take a decision that changes some fields of the target."""
         if self.snapshot:
-            self.decide(target=dataclasses.replace((self._wanted or self.snapshot.decisions).target, **changes))
+            self.decide(target=dataclasses.replace(self.decisions.target, **changes))
 
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
-        if self.snapshot and self.snapshot.source is not snapshot.source:
-            self.snapshot.source.close()
-        self.snapshot, self._wanted = snapshot, None
+        old, self.snapshot, self._wanted = self.snapshot, snapshot, None
         self.path = self.path or snapshot.source.path
         self._evidence = snapshot.plan.evidence
         self.changed.emit(snapshot)
+        if old and old.source is not snapshot.source:
+            _close(old)
 
     def close(self) -> None:
         """Close the checkpoint, and stop opening one."""
         was_open = self.snapshot is not None or self._job is not None
-        self._let_go()
+        old = self._let_go()
         if was_open:
-            self.closed.emit()
+            self.closed.emit()  # before the files are closed: whoever still reads from them stops now
+        _close(old)
 
-    def follow(self, decisions: Decisions) -> None:
-        """Publish what follows from decisions; in a job if the checkpoint is large."""
+    @property
+    def decisions(self) -> Decisions:
+        """The latest decisions, followed by a snapshot or not yet."""
+        return self._wanted or (self.snapshot.decisions if self.snapshot else Decisions())
+
+    def follow(self, decisions: Decisions) -> bool:
+        """Publish what follows from decisions; in a job if the checkpoint is large. Return False if it is refused."""
         if self.snapshot is None:
-            return
+            return False
         self._wanted = decisions
         source, evidence = self.snapshot.source, self._evidence
         self.jobs.cancel(self._planning, silently=True)
@@ -160,28 +160,38 @@ class Session(QObject):
                 snapshot = make_snapshot(source, decisions, evidence)
             except CheckpointError as error:
                 self._refuse(error)
-            else:
-                self.publish(snapshot)
-            return
+                return False
+            self.publish(snapshot)
+            return True
         self._planning = self.jobs.start(
             "Working out the plan", lambda _: make_snapshot(source, decisions, evidence), self._planned,
             self._refuse, quiet=True,
         )  # fmt: skip
+        return True
 
-    def _let_go(self) -> None:
+    def _let_go(self) -> Snapshot | None:
+        """Forget what is open, and return it: its files are closed once the panels have heard."""
         self.jobs.cancel(self._job, silently=True)
         self.jobs.cancel(self._planning, silently=True)
         self._job = self._planning = None
         self._wanted = None
         snapshot, self.snapshot = self.snapshot, None
-        if snapshot:
-            snapshot.source.close()
         self._evidence = Evidence()
         self.path = None
         self.undo_stack.clear()
+        return snapshot
 
     def _refuse(self, error: BaseException) -> None:
-        self._wanted = None
+        """Take the decision that could not be followed off the undo stack; what is shown stands."""
+        refused, self._wanted = self._wanted, None
+        stack = self.undo_stack
+        last = stack.command(stack.index() - 1)
+        if isinstance(last, _Decision) and last.new == refused:
+            old = last.old
+            last.setObsolete(True)
+            stack.undo()  # deletes what is obsolete, without a call
+            if old != self.decisions:  # taken before this one, and not followed yet
+                self.follow(old)
         if not isinstance(error, Cancelled):
             self.refused.emit(error)
 
@@ -208,29 +218,21 @@ class _Decision(QUndoCommand):
     """A decision on the undo stack."""
 
     def __init__(self, session: Session, old: Decisions, new: Decisions) -> None:
-        super().__init__(_said(old, new))
-        self._session, self._old, self._new = session, old, new
+        super().__init__(decision_words(old, new))
+        self._session, self.old, self.new = session, old, new
 
     def redo(self) -> None:
-        """Take the decision."""
-        self._session.follow(self._new)
+        """Take the decision; the stack drops it if it is refused at once."""
+        self.setObsolete(not self._session.follow(self.new))
 
     def undo(self) -> None:
         """Take it back."""
-        self._session.follow(self._old)
+        self._session.follow(self.old)
 
 
-def _said(old: Decisions, new: Decisions) -> str:
-    """Return what changes from one set of decisions to the next, for the undo menu."""
-    if old.target.layout != new.target.layout:
-        return f"layout {new.target.layout}"
-    names = [
-        field.name
-        for one, two in ((old.policy, new.policy), (old.target, new.target))
-        for field in dataclasses.fields(one)
-        if getattr(one, field.name) != getattr(two, field.name)
-    ]
-    return ", ".join(names).replace("_", " ")
+def _close(snapshot: Snapshot | None) -> None:
+    if snapshot is not None:
+        snapshot.source.close()
 
 
 def _open(path: str | Path, config: str | Path | None, job: Job) -> tuple[Snapshot, Evidence]:

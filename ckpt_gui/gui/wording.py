@@ -1,23 +1,10 @@
-"""Numbers for people: bytes, counts and shapes as the window shows them."""
+"""Names and numbers for people that only the window needs; sizes and plurals are those of the reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-
-def human_bytes(size: int) -> str:
-    """Return a size in decimal units, as file managers and the reports have it.
-
-    >>> human_bytes(512), human_bytes(831_488), human_bytes(2_471_645_608)
-    ('512 bytes', '831 kB', '2.47 GB')
-    """
-    if size < 1000:
-        return plural(size, "byte")
-    value, units = size / 1000, ["kB", "MB", "GB", "TB"]
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        del units[0]
-    return f"{_three(value)} {units[0]}"
+LAYOUTS = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune", "same": "As it is"}
 
 
 def human_count(number: int) -> str:
@@ -39,15 +26,6 @@ def shape_text(shape: Sequence[int | None]) -> str:
     ('128256 × 2048', '? × 4', 'scalar')
     """
     return " × ".join("?" if size is None else str(size) for size in shape) or "scalar"
-
-
-def plural(number: int, noun: str, nouns: str = "") -> str:
-    """Return a count and its noun.
-
-    >>> plural(1, "tensor"), plural(1200, "tensor"), plural(2, "entry", "entries")
-    ('1 tensor', '1,200 tensors', '2 entries')
-    """
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def _three(value: float) -> str:

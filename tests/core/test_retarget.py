@@ -159,6 +159,7 @@ def test_usual_buffers_stay_where_the_layout_stays() -> None:
     same = retarget(plan, Target("same"))
     assert written(same)["rope.freqs"] == freqs.tobytes()
     assert [d.key for d in same.dropped] == ["freqs_cis"]
+    assert written(retarget(plan, Target("meta")))["rope.freqs"] == freqs.tobytes()
     other = retarget(plan, Target("torchtune"))
     assert {d.key for d in other.dropped} == {"rope.freqs", "freqs_cis"}
 

@@ -106,12 +106,12 @@ def test_choices_are_the_sessions_decisions(dialog: ExportDialog, session: Sessi
 def test_an_export_is_written_verified_and_can_be_opened(
     dialog: ExportDialog, session: Session, qtbot: QtBot, out: Path
 ) -> None:
-    assert dialog.summary.text().startswith("29 tensors · 268 kB in 1 file · ")
+    assert dialog.summary.text().startswith("29 tensors · 262 KiB in 1 file · ")
     exported(dialog, qtbot)
     page = dialog.result_page
     assert page.banner.text == "Written and verified 29/29"
     assert page.facts.value("folder") == str(out)
-    assert page.facts.value("files").splitlines()[0].startswith("model.safetensors  (268 kB)")
+    assert page.facts.value("files").splitlines()[0].startswith("model.safetensors  (262 KiB)")
     assert "Reorder the rows of q and k  (6 tensors)" in page.steps.text()
     assert "No tokenizer" in page.notes.text()
     with open_checkpoint(out) as written:
@@ -249,7 +249,7 @@ def test_escape_stops_a_running_export_and_keeps_the_dialog(
     monkeypatch.setattr(export_check, "write_export", Gate())
     dialog.start()
     qtbot.waitUntil(lambda: dialog.progress_page.note.text() != "")
-    assert dialog.progress_page.note.text() == "25 % · 1.00 TB of 4.00 TB"
+    assert dialog.progress_page.note.text() == "25 % · 931 GiB of 3.64 TiB"
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert dialog.isVisible()
     qtbot.waitUntil(lambda: not dialog.running)

@@ -68,7 +68,7 @@ def test_details_of_a_tensor(panel: InspectorPanel, session: Session) -> None:
     assert details.banner.text == "Same"
     assert details.names.value("key") == "model.layers.0.self_attn.q_proj.weight"
     assert details.tensor.value("shape") == "16 × 16 = 256"
-    assert details.tensor.value("bytes") == "1.02 kB (1,024 bytes)"
+    assert details.tensor.value("bytes") == "1.00 KiB (1,024 bytes)"
     assert details.tensor.value("dtype") == "fp32, 32 bits each"
     assert details.place.value("file") == "model.safetensors"
     assert details.place.value("offset").startswith("byte ")

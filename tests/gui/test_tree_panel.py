@@ -189,4 +189,4 @@ def test_extra_tensors_can_be_left_out_and_others_cannot(qtbot: QtBot, qapp: QAp
 
 def test_selection_size_is_told(window: MainWindow) -> None:
     window.tree_panel.select_key(WQ)
-    assert window.status_bar.selection.text() == "1 selected, 128 bytes"
+    assert window.status_bar.selection.text() == "1 selected, 128 B"

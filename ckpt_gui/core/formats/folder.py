@@ -17,6 +17,7 @@ from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
+OTHER_SUFFIXES = (".gguf", ".npz")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
 _CONSOLIDATED = re.compile(r"consolidated\.(\d\d)\.pth\Z")
 _STATE = re.compile(
@@ -73,6 +74,14 @@ def _list(folder: str) -> list[str]:
             return sorted(e.name for e in entries if not e.is_dir())
     except OSError as error:
         raise explain_os_error(error, folder) from error
+
+
+def list_all(folder: str) -> list[str]:
+    """Return the names of files and folders in a folder; none if it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def _pick_index(folder: str, names: Sequence[str]) -> str | None:
@@ -143,6 +152,7 @@ def _refuse_partitioned(folder: str, names: Iterable[str]) -> None:
 def _only(folder: str, names: Sequence[str]) -> Choice:
     found = [n for n in names if n.endswith(SUFFIXES) and not _STATE.match(n) and not n.startswith(".")]
     main = [n for n in found if not n.startswith("adapter_")] or found[:1]
+    main = main or [n for n in names if n.endswith(OTHER_SUFFIXES) and not n.startswith(".")]
     if len(main) > 1:
         raise _several(folder, main)
     if not main:
@@ -169,9 +179,6 @@ def _nothing(folder: str, names: Sequence[str]) -> CheckpointError:
             fix="Convert it with `python -m torch.distributed.checkpoint.format_utils dcp_to_torch`.",
             path=folder,
         )
-    if any(n.endswith(".gguf") for n in names):
-        message = f"{shown} holds GGUF files only, which are not read here."
-        return CheckpointError("not-a-checkpoint", message, path=folder)
     state = [n for n in names if _STATE.match(n)]
     more = f" It holds training state ({', '.join(state[:3])}); open such a file by its name." if state else ""
     return CheckpointError("not-a-checkpoint", f"{shown} holds no model weights.{more}", path=folder)

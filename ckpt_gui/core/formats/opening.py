@@ -12,6 +12,7 @@ from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.registry import IsCancelled, Part, Progress, check_path, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import ShardIndex, compare
 from ckpt_gui.core.formats.sidecars import read_sidecars
+from ckpt_gui.core.formats.weights_kind import find_kinds
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Source, TensorRef
 
@@ -95,6 +96,8 @@ def _assemble(
     if index is not None:
         problems += compare(index, refs, [part.file.name for part in parts])
     sidecars, more = read_sidecars(folder, config)
+    extras = tuple(extra for part in parts for extra in part.extras)
+    problems += find_kinds(refs, extras, folders.list_all(folder), sidecars.config)
     return Source(
         path=path,
         container=parts[0].container,
@@ -102,7 +105,7 @@ def _assemble(
         files=tuple(part.file for part in parts),
         tree=parts[0].tree if len(parts) == 1 else _merge_trees(parts),
         metadata=parts[0].metadata,
-        extras=tuple(extra for part in parts for extra in part.extras),
+        extras=extras,
         problems=(*_merge(problems), *more),
         sidecars=sidecars,
         readers={part.file.name: part.reader for part in parts},

@@ -10,6 +10,8 @@ from typing import Any
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.gguf import read_gguf
+from ckpt_gui.core.formats.npz import is_npz, read_npz
 from ckpt_gui.core.formats.safetensors import SafetensorsReader
 from ckpt_gui.core.formats.safetensors_header import read_header
 from ckpt_gui.core.formats.sniff import check_name, sniff
@@ -83,11 +85,13 @@ def _torch_part(found: TorchFile, file: HeldFile, name: str) -> Part:
 # What an archive is, by its records; the first that fits.
 _ARCHIVES: tuple[tuple[Callable[[Archive], bool], Callable[[Archive, str], TorchFile]], ...] = (
     (is_script, read_script),
+    (is_npz, read_npz),
     (lambda _: True, read_torch),
 )
 CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
     "safetensors": _open_safetensors,
     "zip": _open_zip,
+    "gguf": lambda file, name: _torch_part(read_gguf(file, name), file, name),
     "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name), file, name),
     "torch-tar": lambda file, name: _torch_part(read_tar(file, name), file, name),
 }

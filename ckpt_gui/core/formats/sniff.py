@@ -14,7 +14,7 @@ from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
 from ckpt_gui.core.formats.tar_archive import is_tar
 
-Kind = Literal["safetensors", "zip", "torch-legacy", "torch-tar"]
+Kind = Literal["safetensors", "zip", "torch-legacy", "torch-tar", "gguf"]
 
 HEAD = 4096
 MAX_HEADER = 100_000_000
@@ -22,7 +22,6 @@ MAX_HEADER = 100_000_000
 LEGACY = re.compile(rb"\x80[\x02-\x05](\x95.{8})?\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", re.DOTALL)
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"GGUF", "a GGUF file"),
     (b"lmgg", "a GGML file"),
     (b"tjgg", "a GGML file"),
     (b"fmgg", "a GGML file"),
@@ -46,6 +45,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _NAMES: dict[Kind, str] = {
     "safetensors": "a safetensors file",
     "zip": "a torch (zip) file",
+    "gguf": "a GGUF file",
     "torch-legacy": "a torch file of before 1.6",
     "torch-tar": "a torch file of 2016",
 }
@@ -69,6 +69,8 @@ def sniff(file: HeldFile) -> Kind:
     _refuse_empty(file, head)
     if LEGACY.match(head):
         return "torch-legacy"
+    if head.startswith(b"GGUF"):
+        return "gguf"
     if is_tar(head):
         return "torch-tar"
     if is_pickle(head):  # one that would run something is called that, whatever else it is

@@ -10,8 +10,10 @@ from typing import Any
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.pickle_names import DISTRIBUTED
 from ckpt_gui.core.formats.pickle_vm import PickleResult
 from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
+from ckpt_gui.core.formats.weights_kind import shards_finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, Reader, TensorRef
 
@@ -68,6 +70,7 @@ def make_file(
     tree = walk.convert(pickle.value, ())
     found = find_problems(walk, show_path(name))
     found += pickle_problems(pickle, name)
+    found += shards_finding(walk.shards, show_path(name))
     found += _bloat(walk.refs, sizes, name)
     return TorchFile(
         container, reader, tree, tuple(walk.refs), _extras(walk), (*found, *problems), checksums or {}
@@ -90,12 +93,18 @@ def pickle_problems(result: PickleResult, name: str) -> list[Finding]:
         message = f"{what}. Nothing of it was run here."
         fix = "The export holds tensors only. Do not load the file with weights_only=False."
         found.append(Finding("unsafe-pickle", "error", message, keys=result.unsafe, fix=fix))
-    others = tuple(n for n in result.foreign if n not in result.unsafe)
+    others = tuple(n for n in result.foreign if n not in result.unsafe and not _is_plumbing(n, result))
     if others:
         names = ", ".join(safe_text(n, 80) for n in others[:8]) + (", …" if len(others) > 8 else "")
         message = f"{show_path(name)} holds objects of other classes, which stay inert here: {names}."
         found.append(Finding("foreign-object", "warning", message, keys=others, fix="The export leaves them out."))
     return found
+
+
+def _is_plumbing(name: str, result: PickleResult) -> bool:
+    """True for what belongs to a distributed tensor, which is taken for the tensor that it is."""
+    distributed = not DISTRIBUTED.isdisjoint(result.foreign)
+    return distributed and name.startswith(("torch.distributed.", "torch._utils._rebuild_wrapper_subclass"))
 
 
 def _bloat(refs: list[TensorRef], sizes: Mapping[str, int], name: str) -> list[Finding]:

@@ -35,7 +35,7 @@ class Geometry:
 
     def check(self, stub: TensorStub) -> Placed | str:
         """Return type, shape, strides and byte offset of a tensor, or the reason why it cannot be read."""
-        storage, offset, shape, strides, dtype_name, _ = stub
+        storage, offset, shape, strides, dtype_name, _, _ = stub
         if type(storage) is not StorageInfo:
             return "it has no storage"
         dtype = self._dtype(dtype_name, storage)

@@ -34,6 +34,7 @@ class TreeWalk:
         extras: Previews of what is not a tensor.
         bad: Tensors that cannot be read, with the reason, by path.
         meta: Paths of tensors that were saved without values.
+        shards: Parts of distributed tensors: path, shape here, shape of the whole.
         more: Number of values that were not previewed.
     """
 
@@ -43,6 +44,7 @@ class TreeWalk:
     extras: list[Extra] = field(default_factory=list)
     bad: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     meta: list[tuple[str, ...]] = field(default_factory=list)
+    shards: list[tuple[tuple[str, ...], Any, Any]] = field(default_factory=list)
     more: int = 0
     _path: set[int] = field(default_factory=set)
     _seen: set[int] = field(default_factory=set)
@@ -138,6 +140,8 @@ class TreeWalk:
         key = path[-1] if path else "tensor"
         ref = TensorRef(key, dtype, shape, path[:-1], self.file, stub.storage.key, offset, strides)
         self.refs.append(ref)
+        if stub.whole is not None:
+            self.shards.append((path, shape, stub.whole))
         return ref
 
     def _preview(self, value: Any, path: tuple[str, ...]) -> None:

@@ -13,9 +13,9 @@ from ckpt_gui.core.passes.unwrap import ANYWHERE, LEADING
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui.wording import human_bytes, human_count, plural
+from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.wording import LAYOUTS, human_count
 
-LAYOUTS = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune", "same": "As it is"}
 CONTAINERS = {
     "safetensors": "safetensors", "torch-zip": "PyTorch file", "torch-legacy": "old PyTorch file",
     "torch-tar": "very old PyTorch file", "gguf": "GGUF", "dcp": "distributed checkpoint", "memory": "in memory",
@@ -176,7 +176,7 @@ def _files(plan: Plan) -> Fact:
     files = plan.source.files
     kind = CONTAINERS.get(plan.source.container, plan.source.container)
     size = f", {human_bytes(sum(f.size for f in files))}" if files else ""
-    count = plural(len(files), "file") if len(files) != 1 else "1 file"
+    count = plural(len(files), "file")
     names = "\n".join(safe_text(f.name, 100) for f in files[:12]) + ("\n…" if len(files) > 12 else "")
     return Fact("Stored as", f"{kind}, {count}{size}" if files else kind, names)
 

@@ -12,9 +12,10 @@ from PySide6.QtGui import QBrush, QFont
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.tree import CheckpointIndex, Node
 from ckpt_gui.gui.theme import STATE_STYLES, Theme
-from ckpt_gui.gui.wording import human_bytes, plural, shape_text
+from ckpt_gui.gui.wording import shape_text
 
 Index = QModelIndex | QPersistentModelIndex
 STATES_ROLE = Qt.ItemDataRole.UserRole + 1  # of column STATE: ((state, count), …); count 0 for a single row
@@ -228,13 +229,13 @@ class TreeModel(QAbstractItemModel):
         name = node.name or "(no name)"
         if row.ref is None and self._flat is not None:
             name = self.tr("not in the file")
-        size = _short(human_bytes(row.nbytes)) if row.ref is not None else ""
+        size = human_bytes(row.nbytes) if row.ref is not None else ""
         return f"{style.glyph} {style.word}", safe_text(name), safe_text(row.expected), shape, row.dtype, size
 
     def _group_cells(self, node: Node) -> tuple[str, ...]:
         states = "  ".join(f"{STATE_STYLES[s].glyph} {n}" for s, n in self._index.counts(node).items())
         nbytes = self._index.nbytes(node)
-        size = _short(human_bytes(nbytes)) if nbytes else ""
+        size = human_bytes(nbytes) if nbytes else ""
         return states, safe_text(node.name or "(no name)"), "", plural(node.size, "tensor"), "", size
 
     def _states(self, node: Node) -> tuple[tuple[str, int], ...]:
@@ -284,10 +285,6 @@ class TreeModel(QAbstractItemModel):
         parts = [STATE_STYLES[row.state].word, safe_text(row.path)]
         parts += [f"expected {safe_text(row.expected)}"] if row.expected and row.expected != row.key else []
         return ", ".join([*parts, f"expected {shape}" if row.ref is None else shape, row.dtype])
-
-
-def _short(size: str) -> str:
-    return size.replace(" bytes", " B").replace(" byte", " B")
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

@@ -23,12 +23,12 @@ from PySide6.QtWidgets import (
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import shown
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.models.card import CONFIG_HELPS, CheckpointCard, fix_words
 from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label, tip_text
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
 from ckpt_gui.gui.widgets.units import breakable, quoted
-from ckpt_gui.gui.wording import plural
 
 
 class CheckpointPanel(QScrollArea):

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QProgressBar, QVBoxLayou
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.panels.parts import GRID, Card, button, clear, label
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
-from ckpt_gui.gui.wording import human_bytes
 
 WIDTH_EM = 40
 

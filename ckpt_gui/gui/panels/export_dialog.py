@@ -16,6 +16,7 @@ from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.retarget import Export
+from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult
 from ckpt_gui.gui.fix_command import default_folder, fix_command
 from ckpt_gui.gui.jobs import Job
@@ -26,7 +27,6 @@ from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted
-from ckpt_gui.gui.wording import human_bytes, plural
 
 PAUSE = 200  # milliseconds without a key before the folder is looked at
 

@@ -23,13 +23,13 @@ from PySide6.QtWidgets import (
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.retarget import GB
+from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.panels.export_check import Check
 from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.session import Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted
-from ckpt_gui.gui.wording import human_bytes
 
 SHARDS = (1, 2, 5, 10, 20, 50)
 NO_LIMIT = 1 << 62

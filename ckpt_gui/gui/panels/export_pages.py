@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayou
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.retarget import Export
+from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult
 from ckpt_gui.gui.panels.export_check import file_lines, notes
 from ckpt_gui.gui.panels.parts import Card, button
@@ -16,7 +17,6 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
-from ckpt_gui.gui.wording import human_bytes, plural
 
 FILES_SHOWN = 12
 

@@ -13,12 +13,13 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Entry
 from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.session import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.units import GRID, plain_label
-from ckpt_gui.gui.wording import human_bytes, shape_text
+from ckpt_gui.gui.wording import shape_text
 
 SHARERS_SHOWN = 6
 

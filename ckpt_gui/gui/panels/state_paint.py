@@ -13,9 +13,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.models.tree_model import STATES_ROLE
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.wording import plural
 
 GAP = 8
 

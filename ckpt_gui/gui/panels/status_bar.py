@@ -5,10 +5,10 @@ from __future__ import annotations
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.panels.parts import GRID, ElidedLabel, button, label
 from ckpt_gui.gui.session import Session, Snapshot
-from ckpt_gui.gui.wording import human_bytes, plural
 
 
 class StatusBar(QStatusBar):

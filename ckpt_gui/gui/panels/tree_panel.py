@@ -21,16 +21,16 @@ from PySide6.QtWidgets import (
 
 from ckpt_gui.core.diff import STATES, Row
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import plural
 from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, parse_filter, with_states
 from ckpt_gui.gui.jobs import Job
-from ckpt_gui.gui.models.card import LAYOUTS
 from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.wording import plural
+from ckpt_gui.gui.wording import LAYOUTS
 
 DEBOUNCE_MS = 200
 MANY = 50_000  # rows above which the filter runs in a job

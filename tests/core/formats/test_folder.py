@@ -202,7 +202,7 @@ def test_choice(tmp_path, found, key, codes):
 NOTHING = {
     "nothing": ({}, "not-a-checkpoint"),
     "only state": ({"optimizer.pt": TORCH}, "not-a-checkpoint"),
-    "gguf": ({"m.gguf": b"GGUF"}, "not-a-checkpoint"),
+    "gguf": ({"m.gguf": b"GGUF"}, "truncated"),
     "distributed": ({".metadata": b"x", "__0_0.distcp": b"x"}, "legacy-container"),
     "parts": ({"consolidated.00.pth": TORCH, "consolidated.01.pth": TORCH}, "partitioned-state"),
     "several": ({"a.pt": TORCH, "b.pt": TORCH}, "several-models"),
@@ -270,7 +270,7 @@ SNIFFED = {
     "text": (b"hello world, this is text\n", "not-a-checkpoint", "plain text"),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "not-a-checkpoint", "PNG"),
     "gzip": (b"\x1f\x8b\x08" + bytes(50), "not-a-checkpoint", "gzip"),
-    "gguf": (b"GGUF\3\0\0\0" + bytes(50), "not-a-checkpoint", "GGUF"),
+    "gguf": (b"GGUF\1\0\0\0" + bytes(50), "not-a-checkpoint", "GGUF"),
     "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(50), "not-a-checkpoint", "HDF5"),
     "onnx": (b"\x08\x07\x12\x07pytorch" + bytes(50), "not-a-checkpoint", "ONNX"),
     "pickle": (b"\x80\x04}." + bytes(20), "not-a-checkpoint", "pickle"),

@@ -296,7 +296,7 @@ ARCHIVES = {
     "encrypted": (GOOD.replace(b"PK\1\2\x14\3\x14\0\0\0", b"PK\1\2\x14\3\x14\0\1\0"), "damaged"),
     "method 12": (b.torch_bytes(b.dict_of({}), {"0": W}, compression=zipfile.ZIP_BZIP2), "damaged"),
     "odd byte order": (b.torch_bytes(b.dict_of({}), byteorder=b"middle"), "damaged"),
-    "npz": (zip_of(("a.npy", b"x")), "not-a-checkpoint"),
+    "npz": (zip_of(("a.npy", b"x")), "damaged"),
     "other zip": (zip_of(("word/document.xml", b"x")), "not-a-checkpoint"),
     "empty zip": (zip_of(), "not-a-checkpoint"),
 }

@@ -1,0 +1,213 @@
+"""GGUF files (llama.cpp): tensors of plain types are read, quantised ones are listed as the bytes that they are.
+
+Format: `docs/gguf.md` of ggml, versions 2 and 3; sizes of the block types from `ggml-common.h`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.torch_file import TorchFile
+from ckpt_gui.core.formats.torch_reader import StorageReader
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import Extra, TensorRef
+
+MAGIC = b"GGUF"
+MAX_COUNT = 1 << 20
+MAX_ITEMS = 1 << 24
+MAX_TEXT = 1 << 24
+CHUNK = 1 << 20
+_PLAIN = {0: "fp32", 1: "fp16", 24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "fp64", 30: "bf16"}
+# Name, elements and bytes of a block by type number.
+_BLOCKS: dict[int, tuple[str, int, int]] = {
+    2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34),
+    9: ("Q8_1", 32, 36), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110), 12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176),
+    14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74),
+    18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18), 21: ("IQ3_S", 256, 110),
+    22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136), 29: ("IQ1_M", 256, 56), 34: ("TQ1_0", 256, 54),
+    35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17), 40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
+}  # fmt: skip
+_SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_TEXT, _ARRAY = 8, 9
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    """A tensor as the header describes it; `block` names its type if it is quantised."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    block: str
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * BY_NAME[self.dtype].itemsize
+
+
+class GgufReader(StorageReader):
+    """Reads tensors of one GGUF file."""
+
+    def __init__(self, file: HeldFile, begins: Mapping[str, int]) -> None:
+        """Keep where each tensor begins."""
+        super().__init__(file)
+        self._begins = begins
+
+    def fill(self, storage: str, offset: int, out: memoryview) -> None:
+        """Fill `out` with bytes of a tensor."""
+        self.file.pread_into(self._begins[storage] + offset, out)
+
+
+def read_gguf(file: HeldFile, name: str) -> TorchFile:
+    """List the tensors and the metadata of a GGUF file.
+
+    Args:
+        file: The open file.
+        name: What the refs shall call it.
+
+    Raises:
+        CheckpointError: It is damaged, cut short, or of a version that is not known.
+    """
+    cursor = _Cursor(file)
+    version = cursor.number("<I")
+    if version not in (2, 3):
+        what = "big-endian" if version.to_bytes(4, "big")[:1] in (b"\2", b"\3") else f"version {version:,}"
+        text = f"{show_path(file.path)} is a GGUF file of a form that is not read here ({what})."
+        raise CheckpointError("not-a-checkpoint", text, path=file.path)
+    tensors, values = cursor.count(), cursor.count()
+    metadata: dict[str, Any] = {}
+    for _ in range(values):
+        key = cursor.text()
+        metadata[key] = cursor.value(cursor.number("<I"))
+    infos = [_read_info(cursor) for _ in range(tensors)]
+    begins = _place(cursor, infos, metadata.get("general.alignment", 32))
+    refs = tuple(TensorRef(i.name, i.dtype, i.shape, (), name, i.name) for i in infos)
+    extras = tuple(Extra((key,), type(value).__name__, safe_text(str(value), 120)) for key, value in metadata.items())
+    return TorchFile("gguf", GgufReader(file, begins), None, refs, extras, tuple(_problems(infos)))
+
+
+def _read_info(cursor: _Cursor) -> _Info:
+    name = cursor.text()
+    ndim = cursor.number("<I")
+    if ndim > 8:
+        raise cursor.damaged(f"tensor {safe_text(name)!r} claims {ndim:,} dimensions")
+    shape = tuple(reversed([cursor.number("<Q") for _ in range(ndim)]))  # the innermost size comes first
+    kind, offset = cursor.number("<I"), cursor.number("<Q")
+    if math.prod(shape) >= 1 << 62:
+        raise cursor.damaged(f"tensor {safe_text(name)!r} has a shape whose size overflows")
+    if kind in _PLAIN:
+        return _Info(name, shape, _PLAIN[kind], "", offset)
+    if kind not in _BLOCKS:
+        raise cursor.damaged(f"tensor {safe_text(name)!r} has the unknown type {kind:,}")
+    title, elements, size = _BLOCKS[kind]
+    if not shape or shape[-1] % elements:
+        raise cursor.damaged(f"tensor {safe_text(name)!r} has rows that are not whole blocks of {title}")
+    return _Info(name, (*shape[:-1], shape[-1] // elements * size), "u8", title, offset)
+
+
+def _place(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, int]:
+    """Return where each tensor begins in the file; they must lie in it, apart from each other."""
+    if type(alignment) is not int or not 0 < alignment <= 1 << 20:
+        raise cursor.damaged("its alignment is not a number")
+    start = cursor.at + -cursor.at % alignment
+    begins = {info.name: start + info.offset for info in infos}
+    if len(begins) != len(infos):
+        raise cursor.damaged("two tensors have the same name")
+    end, before = 0, ""
+    for info in sorted(infos, key=lambda i: i.offset):
+        if info.offset < end:
+            raise cursor.damaged(f"tensors {safe_text(before)!r} and {safe_text(info.name)!r} overlap")
+        end, before = info.offset + info.nbytes, info.name
+    if start + end > cursor.file.size:
+        raise cursor.damaged(
+            f"tensor {safe_text(before)!r} ends at byte {start + end:,}, the file has {cursor.file.size:,}", "truncated"
+        )
+    return begins
+
+
+def _problems(infos: list[_Info]) -> list[Finding]:
+    blocks = {info.name: info.block for info in infos if info.block}
+    if not blocks:
+        return []
+    kinds = ", ".join(f"{list(blocks.values()).count(kind):,} {kind}" for kind in sorted(set(blocks.values())))
+    what = f"{len(blocks):,} of {len(infos):,} tensors are quantised ({kinds})"
+    message = f"{what}; they are listed as the bytes that they are."
+    fix = "Take the model's original weights; what quantising took away cannot be put back."
+    return [Finding("quantised", "error", message, tuple(blocks), fix, blocking=True)]
+
+
+class _Cursor:
+    """Reads a header from start to end; nothing is reserved for what it only claims to have."""
+
+    def __init__(self, file: HeldFile) -> None:
+        self.file = file
+        self.at = len(MAGIC)
+        self._start = 0
+        self._data = b""
+
+    def take(self, count: int) -> bytes:
+        within = self.at - self._start
+        if within + count > len(self._data):
+            left = self.file.size - self.at
+            if count > left:
+                raise self.damaged("its header ends too early", "truncated")
+            self._start, within = self.at, 0
+            self._data = self.file.read(self.at, min(max(count, CHUNK), left))
+        self.at += count
+        return self._data[within : within + count]
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+
+    def count(self) -> int:
+        count: int = self.number("<Q")
+        if count > MAX_COUNT:
+            raise self.damaged(f"it claims {count:,} tensors or values", "limit-exceeded")
+        return count
+
+    def text(self) -> str:
+        length = self.number("<Q")
+        if length > MAX_TEXT:
+            raise self.damaged(f"it claims a text of {length:,} bytes", "limit-exceeded")
+        return self.take(length).decode("utf-8", "backslashreplace")
+
+    def value(self, kind: int) -> Any:
+        if kind == _TEXT:
+            return self.text()
+        if kind == _ARRAY:
+            return self._array()
+        if kind not in _SCALARS:
+            raise self.damaged(f"it holds a value of the unknown type {kind:,}")
+        return self.number(_SCALARS[kind])
+
+    def _array(self) -> str:
+        """Pass over an array, which may be a vocabulary, and describe it."""
+        kind, length = self.number("<I"), self.number("<Q")
+        if length > MAX_ITEMS or kind == _ARRAY:
+            raise self.damaged(f"it holds an array of {length:,} values or of arrays", "limit-exceeded")
+        if kind == _TEXT:
+            for _ in range(length):
+                self.take(min(self.number("<Q"), MAX_TEXT))
+        elif kind in _SCALARS:
+            self._skip(length * struct.calcsize(_SCALARS[kind]))
+        else:
+            raise self.damaged(f"it holds values of the unknown type {kind:,}")
+        return f"{length:,} values"
+
+    def _skip(self, count: int) -> None:
+        if count > self.file.size - self.at:
+            raise self.damaged("its header ends too early", "truncated")
+        self.at += count
+        self._start, self._data = self.at, b""
+
+    def damaged(self, what: str, code: str = "damaged") -> CheckpointError:
+        text = f"{show_path(self.file.path)} is a damaged GGUF file: {what} (at byte {self.at:,})."
+        return CheckpointError(code, text, fix="Download or copy it again.", path=self.file.path, offset=self.at)

@@ -1,0 +1,141 @@
+"""NumPy archives (`numpy.savez`): a zip archive of `.npy` members, stored or deflated.
+
+Arrays of objects are pickles inside an array; they are named and never opened.
+Format: `numpy.lib.format`, versions 1.0 to 3.0.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import zlib
+from typing import Any
+
+from ckpt_gui.core.dtypes import DTYPES
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.torch_file import TorchFile, trailing
+from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums
+from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import Extra, TensorRef, normal_strides
+
+MAGIC = b"\x93NUMPY"
+MAX_HEADER = 10_000  # as numpy itself
+_TYPES = {
+    **{f"f{d.itemsize}": d.name for d in DTYPES if d.name in ("fp16", "fp32", "fp64")},
+    **{f"{d.name[0]}{d.itemsize}": d.name for d in DTYPES if d.name[0] in "iu" and d.kind == "int"},
+    **{"b1": "bool", "c8": "c64", "c16": "c128"},
+}
+
+
+class NpzReader(ZipReader):
+    """Reads arrays of one archive."""
+
+    def __init__(self, archive: Archive) -> None:
+        """Keep the open archive."""
+        super().__init__(archive)
+        self.records = {record.name: record for record in archive.records.values()}
+        self.big: set[str] = set()
+
+    def fill(self, storage: str, offset: int, out: memoryview) -> None:
+        """Fill `out` with bytes of a member."""
+        self.fill_record(self.records[storage], offset, out)
+
+    def is_swapped(self, ref: TensorRef) -> bool:
+        """True for arrays of big-endian numbers: each says so for itself."""
+        return ref.storage in self.big
+
+    def head(self, record: Record, count: int) -> bytes:
+        """Return the first bytes of a member, without inflating more of it.
+
+        Raises:
+            CheckpointError: It cannot be inflated.
+        """
+        data = self.file.read(self._start(record), min(record.packed, count + 1024))
+        if record.method == STORED:
+            return data[:count]
+        try:
+            return zlib.decompressobj(-15).decompress(data, count)
+        except zlib.error as error:
+            raise _damaged(self.archive, record, f"cannot be inflated ({error})") from error
+
+
+def is_npz(archive: Archive) -> bool:
+    """True if an archive holds arrays and nothing else."""
+    names = [record.name for record in archive.records.values()]
+    return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+def read_npz(archive: Archive, name: str) -> TorchFile:
+    """List the arrays of an archive.
+
+    Raises:
+        CheckpointError: A member is damaged.
+    """
+    reader = NpzReader(archive)
+    refs, extras = [], []
+    for record in reader.records.values():
+        archive.check_ratio(record)
+        made = _read_member(reader, record, name)
+        if isinstance(made, TensorRef):
+            refs.append(made)
+        else:
+            extras.append(Extra((record.name.removesuffix(".npy"),), "array", made))
+    problems = [*_unread(extras, archive), *trailing(archive.file.name, archive.trailing, "its archive")]
+    checksums = record_checksums(reader.records, name)
+    return TorchFile("npz", reader, None, tuple(refs), tuple(extras), tuple(problems), checksums)
+
+
+def _read_member(reader: NpzReader, record: Record, file: str) -> TensorRef | str:
+    """Return the array of a member, or what it holds instead."""
+    head = reader.head(record, MAX_HEADER + 12)
+    width = 2 if head[6:7] == b"\x01" else 4
+    start = 8 + width + int.from_bytes(head[8 : 8 + width], "little")
+    if head[:6] != MAGIC or head[6] not in (1, 2, 3) or not 8 + width < start <= len(head):
+        raise _damaged(reader.archive, record, "is no array")
+    descr, fortran, shape = _parse_header(reader, record, head[8 + width : start])
+    order, code = (descr[:1], descr[1:]) if isinstance(descr, str) else ("", "")
+    if code not in _TYPES or order not in tuple("<>|="):
+        return f"an array of {safe_text(str(descr), 60)}, which is not read"
+    dtype = next(d for d in DTYPES if d.name == _TYPES[code])
+    needed = start + math.prod(shape) * dtype.itemsize
+    if needed != record.size:
+        what = f"has {record.size:,} bytes, where its shape {list(shape)} needs {needed:,}"
+        raise _damaged(reader.archive, record, what)
+    if order == ">":
+        reader.big.add(record.name)
+    columns = tuple(math.prod(shape[:i]) for i in range(len(shape)))
+    strides = normal_strides(shape, columns) if fortran else None
+    return TensorRef(record.name.removesuffix(".npy"), dtype.name, shape, (), file, record.name, start, strides)
+
+
+def _parse_header(reader: NpzReader, record: Record, text: bytes) -> tuple[Any, bool, tuple[int, ...]]:
+    try:
+        header = ast.literal_eval(text.decode("utf-8").strip())
+        descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
+        good = (
+            type(fortran) is bool and type(shape) is tuple and all(type(n) is int and 0 <= n < 1 << 63 for n in shape)
+        )
+    except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
+        good = False
+    if not good or len(shape) > 64 or math.prod(shape) >= 1 << 62:
+        raise _damaged(reader.archive, record, "has a header that cannot be read")
+    return descr, fortran, shape
+
+
+def _unread(extras: list[Extra], archive: Archive) -> list[Finding]:
+    if not extras:
+        return []
+    first = extras[0]
+    message = (
+        f"{len(extras):,} arrays in {show_path(archive.file.name)} hold no numbers that can be read here, "
+        f"such as {safe_text(first.path[0])!r}: {first.text}."
+    )
+    keys = tuple(extra.path[0] for extra in extras)
+    return [Finding("foreign-object", "warning", message, keys, "The export leaves them out.")]
+
+
+def _damaged(archive: Archive, record: Record, what: str) -> CheckpointError:
+    path = archive.file.path
+    return CheckpointError("damaged", f"{show_path(path)} is damaged: {safe_text(record.name)!r} {what}.", path=path)

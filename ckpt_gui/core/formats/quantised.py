@@ -1,0 +1,88 @@
+"""Quantised weights by the names of their parts: each scheme stores codes under one name and scales under others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import Extra, TensorRef
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A way to store quantised weights.
+
+    Attributes:
+        title: Its name.
+        marks: Endings of keys that only this scheme has.
+        beside: One of these endings must stand in place of the mark's under some key; empty if the mark tells enough.
+        how: How to get plain weights.
+    """
+
+    title: str
+    marks: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    how: str = "Dequantise it with the tool that wrote it."
+
+
+_BNB = "Load it with bitsandbytes in transformers, call dequantize() and save it."
+SCHEMES: tuple[Scheme, ...] = (
+    Scheme("bitsandbytes 4-bit", (".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map"), (), _BNB),
+    Scheme("bitsandbytes 4-bit", (".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"), (), _BNB),
+    Scheme("bitsandbytes 8-bit", (".SCB",), (), _BNB),
+    Scheme("GPTQ", (".g_idx",), (".qweight",)),
+    Scheme("AWQ or GPTQ", (".qzeros",), (".qweight",)),
+    Scheme("GPTQ of lit-llama", (".quant_weight",), (".scales",)),
+    Scheme("FP8 with block scales", (".weight_scale_inv",), (".weight",)),
+    Scheme("compressed-tensors, packed", (".weight_packed",), (".weight_scale",)),
+    Scheme("FP8 or INT8 with scales", (".weight_scale",), (".weight",)),
+    Scheme("quanto", ("._data",), ("._scale",)),
+    Scheme("quanto", (".weight._scale",), (".weight._data", ".weight")),
+    Scheme("MXFP4", ("_blocks",), ("_scales",)),
+)
+# Tensor classes that hold codes, as a pickle names them.
+_CLASSES = ("torchao.", "torchtune.modules.low_precision", "bitsandbytes.", "optimum.quanto", "quanto.", "hqq.")
+
+
+def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra]) -> Finding | None:
+    """Return a finding if the tensors are parts of a quantised model."""
+    names = {ref.key for ref in refs}
+    tails = {".".join(name.rsplit(".", 2)[-2:]) for name in names}  # a few, even where there are 500,000 names
+    for scheme in SCHEMES:
+        marks = tuple(mark for mark in scheme.marks if any(f".{tail}".endswith(mark) for tail in tails))
+        if not marks:
+            continue
+        keys = tuple(ref.full_key for ref in refs if _belongs(ref.key, scheme, names))
+        if keys:
+            return _finding(scheme.title, keys, len(refs), f"names ending in {', '.join(marks)}", scheme.how)
+    return _subclasses(extras)
+
+
+def _belongs(key: str, scheme: Scheme, names: set[str]) -> bool:
+    mark = next((mark for mark in scheme.marks if key.endswith(mark)), None)
+    if mark is None:
+        return False
+    stem = key[: -len(mark)]
+    return not scheme.beside or any(stem + ending in names for ending in scheme.beside)
+
+
+def _subclasses(extras: Sequence[Extra]) -> Finding | None:
+    """Quantised tensor classes stay foreign objects; what lies inside them are codes and scales."""
+    found = [extra for extra in extras if extra.kind.startswith(_CLASSES)]
+    if not found:
+        return None
+    keys = tuple(".".join(extra.path) for extra in found)
+    return _finding(
+        "torchao, NF4 or the like", keys, None, f"objects of {safe_text(found[0].kind, 80)}", SCHEMES[-1].how
+    )
+
+
+def _finding(title: str, keys: tuple[str, ...], total: int | None, tell: str, how: str) -> Finding:
+    of_all = f" of {total:,} tensors" if total is not None else " values"
+    message = (
+        f"The weights are quantised ({title}): {len(keys):,}{of_all} are {tell}, such as `{safe_text(keys[0], 120)}`. "
+        "They are codes and scales, not weights; renaming cannot convert them."
+    )
+    return Finding("quantised", "error", message, keys, how, blocking=True)

@@ -1,0 +1,76 @@
+"""What the user decides about an export: one value, and words for what changes from one to the next."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.retarget import GB, Target
+from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.wording import LAYOUTS
+
+_TIES = {
+    "auto": "tied pair as the layout wants it", "keep": "keep a stored head", "drop": "leave out an equal head",
+    "copy": "always write a head",
+}  # fmt: skip
+_STEPS = {"tie": "leave out the head", "buffers": "leave out computed tensors"}
+_PLAIN = {
+    "section": "choice of section", "family": "choice of family", "heads": "head counts", "kv_heads": "head counts",
+    "container": "choice of container", "base": "files beside the weights",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What the user has decided: the undoable part of a session."""
+
+    policy: Policy = dataclasses.field(default_factory=Policy)
+    target: Target = dataclasses.field(default_factory=lambda: Target(layout="hf"))
+
+
+def decision_words(old: Decisions, new: Decisions) -> str:
+    """Return what changes, to stand after "Undo" and "Redo" in the menu.
+
+    >>> decision_words(Decisions(), Decisions(target=Target(layout="meta")))
+    'layout Meta'
+    >>> decision_words(Decisions(), Decisions(Policy(skip=frozenset({"tie"}))))
+    'ticking off “leave out the head”'
+    """
+    return ", ".join(dict.fromkeys(_changes(old, new)))
+
+
+def _changes(old: Decisions, new: Decisions) -> Iterator[str]:
+    if old.target.layout != new.target.layout:  # the container follows it
+        yield f"layout {LAYOUTS.get(new.target.layout, new.target.layout)}"
+    elif old.target.container != new.target.container:
+        yield _PLAIN["container"]
+    if old.target.dtype != new.target.dtype:
+        yield "keep types" if new.target.dtype == "keep" else f"cast to {new.target.dtype}"
+    if old.target.max_shard_bytes != new.target.max_shard_bytes:
+        yield _shard_words(new.target.max_shard_bytes)
+    if old.target.base != new.target.base:
+        yield _PLAIN["base"]
+    yield from _policy_changes(old.policy, new.policy)
+
+
+def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:
+    for name in ("section", "family", "heads", "kv_heads"):
+        if getattr(old, name) != getattr(new, name):
+            yield _PLAIN[name]
+    if old.tie != new.tie:
+        yield _TIES.get(new.tie, new.tie)
+    for step in sorted(old.skip ^ new.skip):
+        verb = "ticking off" if step in new.skip else "ticking"
+        yield f"{verb} “{_STEPS.get(step, step)}”"
+    if out := new.dropped - old.dropped:
+        yield f"leaving out {plural(len(out), 'tensor')}"
+    if back := old.dropped - new.dropped:
+        yield f"taking in {plural(len(back), 'tensor')}"
+
+
+def _shard_words(size: int) -> str:
+    if size >= 1 << 60:
+        return "one file"
+    return f"files of at most {human_bytes(size) if size % GB else f'{size // GB} GB'}"
