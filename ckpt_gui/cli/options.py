@@ -67,10 +67,12 @@ def count(text: str) -> int:
 
 def layout(text: str) -> str:
     """Read the name of a layout that is written."""
-    if text == "litgpt":
+    from ckpt_gui.core.families.registry import LAYOUTS
+
+    if text == "litgpt" and text not in LAYOUTS:
         raise argparse.ArgumentTypeError("litgpt is planned for a later version and not there yet")
-    if text not in ("hf", "meta", "torchtune", "same"):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no layout; choose hf, meta, torchtune or same")
+    if text not in (*LAYOUTS, "same"):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no layout; choose {', '.join(LAYOUTS)} or same")
     return text
 
 

@@ -16,10 +16,8 @@ from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.families.schema import Family
-from ckpt_gui.core.model_config import ModelConfig, meta_ffn
+from ckpt_gui.core.model_config import HF_DIMS, ModelConfig, meta_ffn
 
-# Fields that a Llama config has, with the value transformers assumes; written only where no source config says more.
-_DEFAULTS: dict[str, Any] = {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
 # Llama 1 and 2 as Meta released them have no rope_theta, no length; transformers assumes these.
 _ROPE_THETA, _MAX_POSITIONS = 10000.0, 4096
 # Llama 3: its rotary base (with a context of 8192) and its vocabulary (with its begin and end of text).
@@ -39,16 +37,7 @@ def hf_config(
         tied: Whether the head is the embedding.
         biases: Config flags of biases that are stored (`attention_bias`, `mlp_bias`).
     """
-    if config.is_hf:
-        written = dict(config.raw)
-    else:
-        written = {"architectures": [family.architecture], "model_type": family.model_types[0], **_DEFAULTS}
-        if family.name == "mistral":  # transformers takes an absent window for one of 4,096
-            written["sliding_window"] = _flat(config.raw).get("sliding_window")
-        long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
-        written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
-        if dims.get("vocab") == _LLAMA3_VOCAB:
-            written |= {"bos_token_id": 128000, "eos_token_id": 128001}
+    written = dict(config.raw) if config.is_hf else _fresh(family, config, dims)
     inner = written.get("text_config")
     true = dict.fromkeys(biases, True)  # a bias that the config denies would be left out without a word
     if isinstance(inner, Mapping):
@@ -57,23 +46,71 @@ def hf_config(
     return _text_fields(written | true, config, dims, dtype, tied)
 
 
+def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
+    """Return a new config for a source that has none in Hugging Face's terms: every size, every fact of params.json."""
+    written = {"architectures": [family.architecture], "model_type": family.model_types[0], **dict(family.defaults)}
+    written |= {fields[0]: dims[name] for name, fields in HF_DIMS.items() if name in dims}
+    if family.name == "mistral":  # transformers takes an absent window for one of 4,096
+        written["sliding_window"] = _flat(config.raw).get("sliding_window")
+    long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
+    written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
+    if dims.get("vocab") == _LLAMA3_VOCAB:
+        written |= {"bos_token_id": 128000, "eos_token_id": 128001}
+    if config.norm_eps is not None:
+        written["rms_norm_eps"] = config.norm_eps
+    written["rope_theta"] = config.rope_theta if config.rope_theta is not None else _ROPE_THETA
+    written["rope_scaling"] = dict(config.rope_scaling) if config.rope_scaling else None
+    return written
+
+
 def _text_fields(
     written: dict[str, Any], config: ModelConfig, dims: Mapping[str, int], dtype: str, tied: bool
 ) -> dict[str, Any]:
-    names = {
-        "hidden_size": "hidden", "intermediate_size": "ffn", "num_hidden_layers": "layers", "head_dim": "head_dim",
-        "num_attention_heads": "heads", "num_key_value_heads": "kv_heads", "vocab_size": "vocab",
-    }  # fmt: skip
-    written |= {field: dims[name] for field, name in names.items() if name in dims}
-    if config.norm_eps is not None:
-        written["rms_norm_eps"] = config.norm_eps
-    for new in ("rope_parameters", "dtype"):
-        written.pop(new, None)
-    written["rope_theta"] = config.rope_theta if config.rope_theta is not None else _ROPE_THETA
-    written["rope_scaling"] = dict(config.rope_scaling) if config.rope_scaling else None
-    written["torch_dtype"] = torch_name(dtype)
-    written["tie_word_embeddings"] = tied
-    return written
+    for name, fields in HF_DIMS.items():
+        there = next((f for f in fields if written.get(f) is not None), None)
+        if there and name in dims:
+            written[there] = dims[name]
+    written |= _implied(written, dims)
+    written |= _old_rope(written)
+    written.pop("dtype", None)
+    return written | {"torch_dtype": torch_name(dtype), "tie_word_embeddings": tied}
+
+
+def _implied(written: Mapping[str, Any], dims: Mapping[str, int]) -> dict[str, int]:
+    """Return sizes that the config leaves to a default which does not fit the tensors."""
+    heads, hidden = dims.get("heads", 0), dims.get("hidden", 0)
+    found = {}
+    if heads and dims.get("head_dim", 0) * heads != hidden and "hidden_size" in written:
+        found["head_dim"] = dims["head_dim"]
+    if heads and dims.get("kv_heads", heads) != heads and "num_attention_heads" in written:
+        found["num_key_value_heads"] = dims["kv_heads"]
+    return found
+
+
+def _old_rope(written: dict[str, Any]) -> dict[str, Any]:
+    """Take transformers 5's `rope_parameters` out of a config, and return the same in version 4's spelling.
+
+    Where layers of several kinds have bases of their own (Gemma 3), the new spelling stays beside the old one.
+    """
+    rope = written.get("rope_parameters")
+    if not isinstance(rope, Mapping):
+        return {}
+    kinds = {name: kind for name, kind in rope.items() if isinstance(kind, Mapping)}
+    if not kinds:
+        del written["rope_parameters"]
+        return _flat_rope(rope)
+    found = _flat_rope(kinds.get("full_attention", {}))
+    local = kinds.get("sliding_attention", {}).get("rope_theta")
+    return found | ({"rope_local_base_freq": local} if local is not None else {})
+
+
+def _flat_rope(rope: Mapping[str, Any]) -> dict[str, Any]:
+    scaling = {name: value for name, value in rope.items() if name != "rope_theta"}
+    found: dict[str, Any] = {"rope_scaling": None if scaling.get("rope_type", "default") == "default" else scaling}
+    for name in ("rope_theta", "partial_rotary_factor"):
+        if name in rope:
+            found[name] = rope[name]
+    return found
 
 
 def _tied_at_top(written: dict[str, Any], dtype: str, tied: bool) -> dict[str, Any]:

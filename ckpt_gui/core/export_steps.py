@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.plan import Entry, Step
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from ckpt_gui.core.retarget import Export
 
 EXAMPLES = 4
-TITLES = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune"}
 
 
 def export_steps(export: Export) -> tuple[Step, ...]:
@@ -68,7 +68,7 @@ def _rename(export: Export) -> Step | None:
     if plan.layout is None or export.layout is None or (plan.layout is export.layout and not plan.prefix):
         return None
     entries = [e for e in export.entries if e.why and e not in plan.unmapped]
-    before, after = (TITLES.get(x.name, x.name) for x in (plan.layout, export.layout))
+    before, after = (title_of(x.name) for x in (plan.layout, export.layout))
     title = f"Rename {before} → {after}"
     if plan.layout is export.layout:
         title = f"Put `{plan.prefix}` before the keys"
@@ -85,7 +85,7 @@ def _permute(export: Export) -> Step | None:
     heads, kv_heads = plan.dims.get("heads"), plan.dims.get("kv_heads")
     origin = plan.dims_from.get("heads", "nowhere")
     order = dict(plan.family.row_order) if plan.family else {}
-    before, after = (TITLES.get(x.name, x.name) if x else "?" for x in (plan.layout, export.layout))
+    before, after = (title_of(x.name) if x else "?" for x in (plan.layout, export.layout))
     orders = [order.get(x.name, "?") if x else "?" for x in (plan.layout, export.layout)]
     evidence = (
         f"{before} keeps the rotary rows of a head as {orders[0]}, {after} as {orders[1]}; "

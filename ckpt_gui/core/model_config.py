@@ -17,14 +17,24 @@ from typing import Any
 from ckpt_gui.core.errors import CheckpointError
 
 # Our name ← names in config.json, in order of preference.
-_HF_DIMS = {
-    "hidden": ("hidden_size",),
-    "layers": ("num_hidden_layers",),
-    "heads": ("num_attention_heads",),
+HF_DIMS: dict[str, tuple[str, ...]] = {
+    "hidden": ("hidden_size", "n_embd", "d_model"),
+    "layers": ("num_hidden_layers", "n_layer", "n_layers"),
+    "heads": ("num_attention_heads", "n_head", "n_heads"),
     "kv_heads": ("num_key_value_heads",),
     "head_dim": ("head_dim",),
-    "ffn": ("intermediate_size",),
+    "ffn": ("intermediate_size", "n_inner", "ffn_dim"),
     "vocab": ("vocab_size",),
+    "positions": ("n_positions",),
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "moe_ffn": ("moe_intermediate_size",),
+    "shared_ffn": ("shared_expert_intermediate_size",),
+    "dense_ffn": ("intermediate_size_mlp",),
+    "q_rank": ("q_lora_rank",),
+    "kv_rank": ("kv_lora_rank",),
+    "nope_dim": ("qk_nope_head_dim",),
+    "rope_dim": ("qk_rope_head_dim",),
+    "v_dim": ("v_head_dim",),
 }
 _META_DIMS = {
     "hidden": ("dim",),
@@ -39,6 +49,7 @@ _META_DIMS = {
 _FACTOR_32 = {(2048, 16), (3072, 28)}
 # Sizes of Llama 3.1 and 3.3, whose factor is 8 (torchtune llama3_1 builder).
 _FACTOR_8 = {(4096, 32), (8192, 80), (16384, 126)}
+FLAGS = ("attention_bias", "mlp_bias")  # fields of a config that bring biases
 _LARGEST = 2**53  # the largest number that is believed; NaN and infinity are not
 DTYPE_NAMES = {
     "bfloat16": "bf16",
@@ -113,7 +124,7 @@ def read_config(raw: Mapping[str, Any], origin: str = "config.json") -> ModelCon
     merged = {**raw, **text}
     rope = merged.get("rope_parameters")
     rope = rope if isinstance(rope, Mapping) else {}
-    dims = _dims(merged, _HF_DIMS, origin)
+    dims = _dims(merged, HF_DIMS, origin)
     if "heads" in dims:
         dims.setdefault("kv_heads", dims["heads"])
         if "hidden" in dims:
@@ -127,7 +138,7 @@ def read_config(raw: Mapping[str, Any], origin: str = "config.json") -> ModelCon
         tie={
             name: level["tie_word_embeddings"] for name, level in levels if _is_bool(level.get("tie_word_embeddings"))
         },
-        flags={name: bool(merged[name]) for name in ("attention_bias", "mlp_bias") if name in merged},
+        flags={name: bool(merged[name]) for name in FLAGS if name in merged},
         norm_eps=_number(merged.get("rms_norm_eps")),
         rope_theta=_number(merged.get("rope_theta", rope.get("rope_theta"))),
         rope_scaling=_rope_scaling(merged, rope),

@@ -15,6 +15,7 @@ from typing import Any
 from huggingface_hub import split_state_dict_into_shards_factory
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
@@ -22,15 +23,6 @@ from ckpt_gui.core.plan import Entry, carried
 from ckpt_gui.core.retarget import Export, carries_tree
 from ckpt_gui.core.tensors import ForeignObject, TensorRef, TensorSpec
 
-# Names by (layout, container); `{suffix}` is empty for a single file.
-_NAMES = {
-    ("hf", "safetensors"): "model{suffix}.safetensors",
-    ("hf", "torch"): "pytorch_model{suffix}.bin",
-    ("meta", "torch"): "consolidated.00.pth",
-    ("meta", "safetensors"): "consolidated.safetensors",
-    ("torchtune", "torch"): "torchtune_model.pt",
-    ("torchtune", "safetensors"): "torchtune_model.safetensors",
-}
 _INDEX = {"safetensors": "model.safetensors.index.json", "torch": "pytorch_model.bin.index.json"}
 
 
@@ -81,7 +73,7 @@ def _groups(export: Export) -> dict[str, list[Entry]]:
     if export.target.layout == "same":
         return _same_groups(export)
     assert export.layout is not None
-    pattern = _NAMES[export.layout.name, export.container]
+    pattern = KINDS[export.layout.name].files[export.container]
     if "{suffix}" not in pattern:
         return {pattern: list(export.entries)}
     split = split_state_dict_into_shards_factory(

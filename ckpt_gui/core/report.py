@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from ckpt_gui.core.errors import CheckpointError, Finding, Severity, worst_first
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import template
-from ckpt_gui.core.passes.detect import TITLES
 from ckpt_gui.core.passes.section import shown as shown_section
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Status, Step, Tie
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
@@ -263,7 +263,7 @@ def _model(plan: Plan) -> str:
     if plan.family is None or plan.layout is None:
         return "The names fit no layout that is known here."
     sizes = ", ".join(text.format(f"{plan.dims[name]:,}") for name, text in _DIMS.items() if name in plan.dims)
-    layout = TITLES.get(plan.layout.name, plan.layout.name)
+    layout = title_of(plan.layout.name)
     return f"{plan.family.title} in the {layout} layout" + (f": {sizes}." if sizes else ".")
 
 
@@ -372,7 +372,7 @@ def export_document(export: Export, verdict: str, style: Style = "", files: Iter
 
 def _export_opening(export: Export) -> str:
     target, plan = export.target, export.plan
-    layout = TITLES.get(target.layout, target.layout)
+    layout = title_of(target.layout)
     name = "the same layout" if target.layout == "same" else f"the {layout} layout"
     count = plural(len(export.entries), "tensor")
     family = f"{plan.family.title} in {name}" if plan.family else f"In {name}"

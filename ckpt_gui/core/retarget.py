@@ -20,17 +20,17 @@ from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export_steps import export_steps
 from ckpt_gui.core.exprs import Made, check_heads, make, needed_dims
+from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.families.schema import Layout
-from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.layouting import to_layout
-from ckpt_gui.core.model_config import ModelConfig
+from ckpt_gui.core.model_config import FLAGS, ModelConfig
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
 
 GB = 10**9
-MAIN_NAMES = {"hf": "model.safetensors", "meta": "consolidated.00.pth", "torchtune": "model.bin"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def retarget(plan: Plan, target: Target) -> Export:
 
 def _check_words(target: Target) -> None:
     words = {
-        "layout": (target.layout, (*MAIN_NAMES, "same")),
+        "layout": (target.layout, (*KINDS, "same")),
         "dtype": (target.dtype, ("keep", "bf16", "fp16", "fp32")),
         "container": (target.container, (None, "safetensors", "torch")),
     }
@@ -158,7 +158,7 @@ def _container(plan: Plan, target: Target) -> str:
         return target.container
     if target.layout == "same":
         return "safetensors" if plan.source.container == "safetensors" else "torch"
-    return "safetensors" if target.layout == "hf" else "torch"
+    return KINDS[target.layout].container
 
 
 def _no_layout(plan: Plan, target: Target) -> Finding:
@@ -252,11 +252,11 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
     """Add the config files to write and the sidecars to carry."""
     texts: dict[str, str] = {}
     plan, name = export.plan, export.layout.name if export.layout else None
-    heads_known = {"heads", "kv_heads", "hidden", "ffn"} <= plan.dims.keys()
-    if config and plan.family and heads_known:
-        if name in ("hf", "torchtune"):
+    enough = {"heads", "kv_heads", "hidden", "ffn"} <= plan.dims.keys()
+    if config and plan.family and (enough or (config.is_hf and not _stated_heads(plan))):
+        if name and KINDS[name].config == "config.json":
             texts["config.json"] = _json(_hf(export, config))
-        elif name == "meta":
+        elif name == "meta" and enough:
             texts["params.json"] = _json(meta_params(plan.family, config, plan.dims))
     elif config and export.target.layout == "same":
         known = config.is_hf and plan.tie.tied is not None
@@ -270,7 +270,7 @@ def _hf(export: Export, config: ModelConfig) -> dict[str, Any]:
     plan = export.plan
     assert plan.family is not None
     present = {template(e.key) for e in plan.entries}
-    biases = {s.when for s in plan.family.slots if s.when and s.key.replace("{layer}", "{}") in present}
+    biases = {s.when for s in plan.family.slots if s.when in FLAGS and anonymous(s.key) in present}
     return hf_config(
         plan.family, config, plan.dims, dtype=export_dtype(export), tied=bool(plan.tie.tied), biases=frozenset(biases)
     )
@@ -313,10 +313,10 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
     """Return what stands in the way of this export, and what it will lack."""
     found = [f for f in (_heads(export), _row_order(export), _drop_refused(export), _twins(export)) if f]
     name = export.layout.name if export.layout else None
-    if config is None and name in ("hf", "meta", "torchtune") and export.target.layout != "same":
+    if config is None and name and export.target.layout != "same":
         text = f"No config is known, so the {name} folder gets none: its weights load, but not by folder name alone."
         found.append(Finding("config-missing", "info", text, fix="Name a folder that has one with --base DIR."))
-    if config and config.rope_unknown and name in ("hf", "torchtune"):
+    if config and config.rope_unknown and name and KINDS[name].config == "config.json":
         found.append(_rope_factor())
     if config and name == "meta" and (config.rope_scaling or {}).get("rope_type", "llama3") != "llama3":
         found.append(_rope_kind(config))

@@ -93,6 +93,8 @@ TORCHTUNE = Layout(
     ),
     source="torchtune 0.6.1 models/convert_weights.py",
 )
+# What transformers assumes of a Llama; written only where no source config says more.
+_DEFAULTS = (("hidden_act", "silu"), ("attention_bias", False), ("mlp_bias", False))
 _ROW_ORDER = (("hf", "halves"), ("meta", "pairs"), ("torchtune", "pairs"))
 
 FAMILIES = (
@@ -105,6 +107,7 @@ FAMILIES = (
         (HF, META, TORCHTUNE),
         tie_default=False,
         row_order=_ROW_ORDER,
+        defaults=_DEFAULTS,
         source="transformers 4.57 configuration_llama",
     ),
     Family(
@@ -125,6 +128,7 @@ FAMILIES = (
         ),
         tie_default=False,
         row_order=_ROW_ORDER,
+        defaults=_DEFAULTS,
         source="transformers 4.57 configuration_mistral",
     ),
 )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ckpt_gui.core.families import llama
 from ckpt_gui.core.families.schema import Family, Layout
-from ckpt_gui.core.keys import template
+from ckpt_gui.core.keys import anonymous, template
 
 MODULES = (llama,)
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
@@ -29,6 +29,7 @@ class Match:
         prefix: What has to be put before each key to fit.
         matched: Keys that are weights of the layout.
         total: Keys in all.
+        lacking: Kinds of tensors that the family expects and the keys lack.
     """
 
     family: Family
@@ -36,6 +37,7 @@ class Match:
     prefix: str
     matched: int
     total: int
+    lacking: int
 
 
 def templates(keys: Iterable[str]) -> Counter[str]:
@@ -50,10 +52,9 @@ def count_matches(counts: Counter[str], layout: Layout, prefix: str = "") -> int
 
 
 def best_matches(counts: Counter[str]) -> tuple[Match, ...]:
-    """Return the families and layouts that fit best, equally well, in the registry's order; empty if none fits."""
-    total = counts.total()
+    """Return the families and layouts that fit most keys: those first that lack least, then in the registry's order."""
     found = [
-        Match(family, layout, prefix, count_matches(counts, layout, prefix), total)
+        Match(family, layout, prefix, count_matches(counts, layout, prefix), counts.total(), 0)
         for family in FAMILIES
         for layout in family.layouts
         for prefix in (("", "model.") if layout.name == "hf" else ("",))
@@ -61,7 +62,19 @@ def best_matches(counts: Counter[str]) -> tuple[Match, ...]:
     best = max((m.matched for m in found), default=0)
     top = [m for m in found if m.matched == best and best > 0]
     plain = [m for m in top if not m.prefix]
-    return tuple(plain or top)
+    judged = [replace(m, lacking=_lacking(counts, m)) for m in plain or top]
+    return tuple(sorted(judged, key=lambda m: m.lacking))
+
+
+def _lacking(counts: Counter[str], match: Match) -> int:
+    """Return how many kinds of expected tensors are not there; optional ones count once one of their set is."""
+    rules = match.layout.by_stored
+    named = (t if t in rules else match.prefix + t for t in counts)
+    present = {anonymous(hub) for t in named if t in rules for hub in rules[t].hubs}
+    slots = [(anonymous(slot.key), slot) for slot in match.family.slots]
+    sets = {slot.when or slot.group for key, slot in slots if key in present}
+    wanted = [key for key, slot in slots if slot.role != "head" and (slot.when or slot.group) in sets | {""}]
+    return len(set(wanted) - present)
 
 
 def fits_beside(counts: Counter[str], others: Counter[str]) -> bool:

@@ -23,13 +23,17 @@ class Slot:
         key: Hub name; `{layer}` is an index.
         shape: A symbol, or a product such as `heads*head_dim`, for each size.
         role: `embedding`, `head`, or empty.
-        when: Config flag that brings it (`attention_bias`); empty where it is always there.
+        when: Config flag that brings it (`attention_bias`), or a name for a set of tensors that are there all or none;
+            empty where it is always there.
+        group: Kind of layer that has it (`dense`, `moe`), where layers are of several kinds; a layer is of the kinds of
+            which it has a tensor. Empty where every layer has it.
     """
 
     key: str
     shape: tuple[str, ...]
     role: str = ""
     when: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,7 @@ class Family:
         layouts: The ways it is stored; the first is `hf`.
         tie_default: `tie_word_embeddings` of the config class when the flag is absent.
         row_order: Rotary convention by layout, for the user's eyes.
+        defaults: Fields of a new config.json where the source has none in Hugging Face's terms.
         source: Where the table was taken from.
     """
 
@@ -152,6 +157,7 @@ class Family:
     layouts: tuple[Layout, ...]
     tie_default: bool
     row_order: tuple[tuple[str, str], ...] = ()
+    defaults: tuple[tuple[str, object], ...] = ()
     source: str = ""
 
     @cached_property

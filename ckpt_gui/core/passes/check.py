@@ -23,12 +23,44 @@ def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
     if plan.family is None:
         return
     present = {template(e.key) for e in plan.entries}
+    kinds = _kinds_of_layers(plan)
     for slot in plan.family.slots:
         if not _wanted(slot, plan, anonymous(slot.key) in present):
             continue
         shape = tuple(_size(symbol, plan.dims) for symbol in slot.shape)
-        for number in range(plan.dims.get("layers", 0)) if index_names(slot.key) else (None,):
-            yield slot, slot.key if number is None else slot.key.format(layer=number), shape
+        for numbers in _numbers(slot, plan, kinds):
+            yield slot, slot.key.format(**numbers), shape
+
+
+def _kinds_of_layers(plan: Plan) -> dict[int, set[str]]:
+    """Return which kinds (`dense`, `moe`) each layer is of: those of which it has a tensor."""
+    assert plan.family is not None
+    slots = plan.family.by_slot
+    kinds: dict[int, set[str]] = {}
+    if not any(slot.group for slot in plan.family.slots):
+        return kinds
+    for entry in plan.entries:
+        slot = slots.get(template(entry.key))
+        if slot and slot.group:
+            kinds.setdefault(bind(slot.key, entry.key)["layer"], set()).add(slot.group)
+    return kinds
+
+
+def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[dict[str, int]]:
+    """Yield the indices under which a slot is expected."""
+    names = index_names(slot.key)
+    if not names:
+        yield {}
+        return
+    usual = plan.family.slots[0].group if plan.family else ""
+    layers = range(plan.dims.get("layers", 0))
+    for layer in layers:
+        if slot.group and slot.group not in kinds.get(layer, {usual}):
+            continue
+        if "expert" in names:
+            yield from ({"layer": layer, "expert": expert} for expert in range(plan.dims.get("experts", 0)))
+        else:
+            yield {"layer": layer}
 
 
 def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:
@@ -43,9 +75,9 @@ def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:
 def _size(symbol: str, dims: Mapping[str, int]) -> int | None:
     size = 1
     for name in symbol.split("*"):
-        if name not in dims:
+        if not name.isdigit() and name not in dims:
             return None
-        size *= dims[name]
+        size *= int(name) if name.isdigit() else dims[name]
     return size
 
 

@@ -7,13 +7,13 @@ config that names a family without a table is believed: its tensors are not take
 from __future__ import annotations
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, for_model_type, templates
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
 from ckpt_gui.core.plan import Plan
 
 MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
-TITLES = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune"}
 
 
 def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
@@ -37,9 +37,8 @@ def detect(plan: Plan) -> Plan:
     plan = plan.replace(config=config).found(*problems)
     if not plan.entries:
         return plan
-    counts = templates(e.key for e in plan.entries)
-    matches = best_matches(counts)
-    if not matches or matches[0].matched < MIN_SHARE * counts.total():
+    matches = best_matches(templates(e.key for e in plan.entries))
+    if not matches or matches[0].matched < MIN_SHARE * matches[0].total:
         return plan.found(_unknown(plan, matches))
     match, sentence, doubt = _choose(plan, matches)
     if match is None:
@@ -64,7 +63,10 @@ def _choose(plan: Plan, matches: tuple[Match, ...]) -> tuple[Match | None, str, 
         return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None if match else _no_table(model_type)
     if plan.config and (named := _by_params(plan.config, matches)):
         return named, f"params.json has the fields of {named.family.title}'s own files.", None
-    return matches[0], f"Nothing names the family; {matches[0].family.title} is assumed.", _ambiguous(matches)
+    fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)
+    if len({m.family.name for m in fitting}) == 1:
+        return fitting[0], f"Only {fitting[0].family.title} has exactly these tensors.", None
+    return fitting[0], f"Nothing names the family; {fitting[0].family.title} is assumed.", _ambiguous(fitting)
 
 
 def _by_params(config: ModelConfig, matches: tuple[Match, ...]) -> Match | None:
@@ -76,7 +78,7 @@ def _by_params(config: ModelConfig, matches: tuple[Match, ...]) -> Match | None:
 
 def _layout_evidence(match: Match) -> str:
     example = next(r.stored for r in match.layout.rules if "{layer}" in r.stored)
-    title = TITLES.get(match.layout.name, match.layout.name)
+    title = title_of(match.layout.name)
     return f"{match.matched} of {match.total} keys are {title} names, such as {example.replace('{layer}', 'N')}."
 
 
@@ -87,7 +89,7 @@ def _ambiguous(matches: tuple[Match, ...]) -> Finding | None:
     return Finding(
         "family-ambiguous",
         "info",
-        f"The names fit {' and '.join(names)} alike; taken as {names[0]}. Only their configs differ.",
+        f"The names fit {', '.join(names[:-1])} and {names[-1]} alike; taken as {names[0]}. Only their configs differ.",
         fix="Give a config.json with --config, or name the family with --family.",
     )
 
@@ -125,6 +127,6 @@ def _prefix_finding(match: Match) -> Finding:
     return Finding(
         "renamed",
         "warning",
-        f"The keys lack the leading `{match.prefix}` that {TITLES['hf']} names have: a bare backbone was saved.",
+        f"The keys lack the leading `{match.prefix}` that {title_of('hf')} names have: a bare backbone was saved.",
         fix=f"fix puts `{match.prefix}` before them; no value changes.",
     )

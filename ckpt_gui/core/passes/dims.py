@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.keys import indices, template
+from ckpt_gui.core.keys import anonymous, index_names, indices, template
 from ckpt_gui.core.plan import Entry, Plan
 
 MAX_LAYERS = 10_000  # a config that says more is not believed; names can not say more (see keys)
@@ -42,6 +42,9 @@ def find_dims(plan: Plan) -> Plan:
     origins = dict.fromkeys(dims, "shapes")
     dims["vocab"] = _vocab(plan, given) or dims.get("vocab", 0)
     dims["layers"], origins["layers"] = _layers(plan.entries, given, plan)
+    experts = _count(plan.entries, plan, "expert")
+    if experts:
+        dims["experts"], origins["experts"] = max(experts, min(given.get("experts", 0), MAX_LAYERS)), "shapes"
     heads, where = _head_dims(plan, given, from_file)
     dims.update(heads)
     origins.update(where)
@@ -64,11 +67,23 @@ def _rows(plan: Plan, role: str) -> int | None:
 
 
 def _layers(entries: tuple[Entry, ...], given: Mapping[str, int], plan: Plan) -> tuple[int, str]:
-    found = max((indices(e.key)[0] + 1 for e in entries if "{}" in template(e.key)), default=0)
+    found = _count(entries, plan, "layer")
     stated = given.get("layers", 0)
     if found <= stated <= MAX_LAYERS:
         return stated, plan.config.origin if plan.config else "shapes"
     return found, "shapes"
+
+
+def _count(entries: tuple[Entry, ...], plan: Plan, index: str) -> int:
+    """Return one more than the highest number that an index (`layer`, `expert`) has in the keys; 0 if there is none."""
+    assert plan.family is not None
+    places = {
+        anonymous(slot.key): index_names(slot.key).index(index)
+        for slot in plan.family.slots
+        if index in index_names(slot.key)
+    }
+    shapes = ((e.key, places.get(template(e.key))) for e in entries)
+    return max((indices(key)[place] + 1 for key, place in shapes if place is not None), default=0)
 
 
 def _head_dims(

@@ -1,0 +1,103 @@
+"""What is true of a layout whatever the family: its title, its files, the config that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutKind:
+    """A way of storing models.
+
+    Attributes:
+        name: As in flags and JSON.
+        title: For people.
+        container: The usual one, `safetensors` or `torch`.
+        files: Name of the weights' file by container; `{suffix}` where shards are usual.
+        config: The config file that its tools read: `config.json`, `params.json`, or empty.
+        loader: What reads it, for people.
+    """
+
+    name: str
+    title: str
+    container: str
+    files: Mapping[str, str]
+    config: str
+    loader: str
+
+
+KINDS: Mapping[str, LayoutKind] = {
+    kind.name: kind
+    for kind in (
+        LayoutKind(
+            "hf",
+            "Hugging Face",
+            "safetensors",
+            {"safetensors": "model{suffix}.safetensors", "torch": "pytorch_model{suffix}.bin"},
+            "config.json",
+            "transformers and most others",
+        ),
+        LayoutKind(
+            "meta",
+            "Meta",
+            "torch",
+            {"torch": "consolidated.00.pth", "safetensors": "consolidated.safetensors"},
+            "params.json",
+            "Meta's own programs, mistral-inference",
+        ),
+        LayoutKind(
+            "torchtune",
+            "torchtune",
+            "torch",
+            {"torch": "torchtune_model.pt", "safetensors": "torchtune_model.safetensors"},
+            "config.json",
+            "torchtune",
+        ),
+        LayoutKind(
+            "litgpt",
+            "litgpt",
+            "torch",
+            {"torch": "lit_model.pth", "safetensors": "lit_model.safetensors"},
+            "config.json",
+            "litgpt",
+        ),
+        LayoutKind(
+            "gpt-fast",
+            "gpt-fast",
+            "torch",
+            {"torch": "model.pth", "safetensors": "model.safetensors"},
+            "config.json",
+            "gpt-fast",
+        ),
+        LayoutKind(
+            "torchtitan",
+            "torchtitan",
+            "torch",
+            {"torch": "torchtitan_model.pt", "safetensors": "torchtitan_model.safetensors"},
+            "config.json",
+            "torchtitan",
+        ),
+        LayoutKind(
+            "nanogpt",
+            "nanoGPT",
+            "torch",
+            {"torch": "nanogpt_model.pt", "safetensors": "nanogpt_model.safetensors"},
+            "config.json",
+            "nanoGPT",
+        ),
+        LayoutKind(
+            "hf-fused",
+            "transformers 5 in memory",
+            "safetensors",
+            {"safetensors": "model{suffix}.safetensors", "torch": "pytorch_model{suffix}.bin"},
+            "config.json",
+            "transformers 5 with save_original_format=False",
+        ),
+    )
+}
+
+
+def title_of(name: str) -> str:
+    """Return a layout's name for people."""
+    return KINDS[name].title if name in KINDS else name
