@@ -192,6 +192,10 @@ class CheckpointIndex:
         """Return the number of the row of a node that is one."""
         return self._order[node.lo]
 
+    def rows_of(self, node: Node) -> Iterator[Row]:
+        """Yield all rows of a node."""
+        return (self.rows[number] for number in self._order[node.lo : node.hi])
+
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another index exactly where the same group is."""
         return _FIRST.join(self._keys[node.lo].split(_FIRST)[: node.depth]) if node.size else ""

@@ -1,6 +1,6 @@
 """Every action of the window as data: its name, text, shortcuts, what it calls, and where it stands in the menus.
 
-A new action is one line here and one method of the window.
+A new action is one line here and one method of `Commands`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
@@ -23,11 +23,12 @@ class Spec:
     Attributes:
         id: Stable name.
         text: What the menu says; `&` marks the mnemonic.
-        handler: Method of the window that is called.
+        handler: Method of the commands that is called.
         keys: Shortcuts, as text or as Qt's name for the platform's usual one.
         argument: Handed to the method if not None.
         group: Actions of one group exclude each other.
-        needs: `open` if it makes sense only with an open checkpoint.
+        needs: When it makes sense: `open` while a checkpoint is open, `path` while one is named, `fixable` while
+            nothing blocks its export; empty for always.
         tip: What the status bar and tool tips say.
     """
 
@@ -68,7 +69,7 @@ ACTIONS: tuple[Spec, ...] = (
     Spec("theme-system", "As the &system", "set_scheme", argument="system", group="theme"),
     Spec("theme-light", "&Light", "set_scheme", argument="light", group="theme"),
     Spec("theme-dark", "&Dark", "set_scheme", argument="dark", group="theme"),
-    Spec("fix", "&Fix…", "fix", ("F7",), needs="open", tip="See what would be changed, and write it"),
+    Spec("fix", "&Fix…", "fix", ("F7",), needs="fixable", tip="See what would be changed, and write it"),
     Spec("export", "&Export…", "export", ("Ctrl+E",), needs="open", tip="Write the checkpoint in another form"),
     Spec("legend", "&Legend of glyphs", "show_legend", ("Shift+F1",)),
     Spec("about", "&About ckpt_gui", "show_about"),
@@ -85,7 +86,7 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
 THEMES = ("theme-system", "theme-light", "theme-dark")
 
 
-def make_actions(window: QMainWindow) -> dict[str, QAction]:
+def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
     """Return the window's actions by name."""
     groups: dict[str, QActionGroup] = {}
     made: dict[str, QAction] = {}
@@ -97,7 +98,7 @@ def make_actions(window: QMainWindow) -> dict[str, QAction]:
         shown = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         action.setToolTip(f"{tip} ({shown})" if shown else tip)
         action.setStatusTip(tip)
-        handler = getattr(window, spec.handler)
+        handler = getattr(commands, spec.handler)
         call = handler if spec.argument is None else partial(handler, spec.argument)
         action.triggered.connect(lambda _checked=False, call=call: call())
         if spec.group:
@@ -135,11 +136,11 @@ def fill_place(menu: QMenu, name: str, actions: list[QAction]) -> None:
     menu.removeAction(mark)
 
 
-def enable(actions: Mapping[str, QAction], *, is_open: bool, has_path: bool) -> None:
-    """Enable what makes sense now."""
+def enable(actions: Mapping[str, QAction], **now: bool) -> None:
+    """Enable what makes sense now: a truth for every word that an action can need."""
     for spec in ACTIONS:
         if spec.needs:
-            actions[spec.id].setEnabled(is_open if spec.needs == "open" else has_path)
+            actions[spec.id].setEnabled(now[spec.needs])
 
 
 def _tr(text: str) -> str:

@@ -132,13 +132,13 @@ def _arrange(window: MainWindow, select: str | None, text: str | None, view: str
     if window.session.snapshot is None:
         return
     if view in ("tree", "list"):
-        window.show_as(view)
+        window.commands.show_as(view)
     if text:
         window.tree_panel.set_filter(text)
     if select and not window.tree_panel.select_key(select):
         window.trouble_bar.show_text(f"There is no tensor {select} in this checkpoint.")
     if view in ("plan", "export"):
-        window.fix() if view == "export" else window.docks["plan"].raise_()
+        window.commands.export() if view == "export" else window.docks["plan"].raise_()
     elif view and view not in VIEWS and not _show_tab(window.inspector_panel, view):
         window.trouble_bar.show_text(f"There is no view {view}.")
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
-    QDialog,
-    QDockWidget,
-    QFileDialog,
     QMainWindow,
     QMessageBox,
     QStackedWidget,
@@ -23,24 +19,22 @@ from PySide6.QtWidgets import (
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
+from ckpt_gui.gui.commands import Commands
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
+from ckpt_gui.gui.panels.docks import Docks
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
-from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
-from ckpt_gui.gui.panels.parts import DockTitle
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
 from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.trouble_bar import TroubleBar
-from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session, Snapshot
-from ckpt_gui.gui.settings import LAYOUT_VERSION, Settings
+from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 
-FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
 SIZE = QSize(1280, 800)
 
 
@@ -63,11 +57,10 @@ class MainWindow(QMainWindow):
         self.settings, self.theme = settings, theme
         self.jobs = JobManager(self)
         self.session = Session(self.jobs, self)
-        self._last_path = ""
-        self._layout = QByteArray()  # how the docks lie while a checkpoint is open
-        self._dialog: QDialog | None = None
+        self.last_path = ""
         self.ask_to_close: Callable[[Sequence[str]], bool] = self._ask_to_close
-        self.actions_by_id = make_actions(self)
+        self.commands = Commands(self)
+        self.actions_by_id = make_actions(self, self.commands)
         self._build_panels()
         self._build_docks()
         self._build_tool_bar()
@@ -87,7 +80,6 @@ class MainWindow(QMainWindow):
         self.checkpoint_panel = CheckpointPanel(session, theme)
         self.inspector_panel = InspectorPanel(session, theme)
         self.plan_panel = PlanPanel(session, theme)
-        self.plan_panel.setMinimumWidth(20 * self.fontMetrics().height())
         self.trouble_bar = TroubleBar(theme)
         self.pages = QStackedWidget()
         for page in (self.start_page, self.loading_panel, self.error_panel, self.tree_panel):
@@ -103,29 +95,15 @@ class MainWindow(QMainWindow):
         self.setStatusBar(self.status_bar)
 
     def _build_docks(self) -> None:
-        areas = Qt.DockWidgetArea
-        self.docks = {
-            name: self._dock(name, title, widget, area)
-            for name, title, widget, area in (
-                ("checkpoint", self.tr("Checkpoint"), self.checkpoint_panel, areas.LeftDockWidgetArea),
-                ("inspector", self.tr("Inspector"), self.inspector_panel, areas.RightDockWidgetArea),
-                ("plan", self.tr("Fix plan"), self.plan_panel, areas.BottomDockWidgetArea),
-            )
-        }
-        self.setCorner(Qt.Corner.BottomLeftCorner, areas.LeftDockWidgetArea)
-        self.setCorner(Qt.Corner.BottomRightCorner, areas.RightDockWidgetArea)
-
-    def _dock(self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
-        dock = QDockWidget(title, self)
-        dock.setObjectName(name)
-        dock.setWidget(widget)
-        dock.setTitleBarWidget(DockTitle(dock))
-        dock.setFeatures(
-            QDockWidget.DockWidgetFeature.DockWidgetMovable | QDockWidget.DockWidgetFeature.DockWidgetClosable
+        self._docks = Docks(
+            self,
+            {
+                "checkpoint": (self.tr("Checkpoint"), self.checkpoint_panel),
+                "inspector": (self.tr("Inspector"), self.inspector_panel),
+                "plan": (self.tr("Fix plan"), self.plan_panel),
+            },
         )
-        self.addDockWidget(area, dock)
-        dock.hide()
-        return dock
+        self.docks = self._docks.by_name
 
     def _build_tool_bar(self) -> None:
         self.tool_bar = ToolBar(self.session, self.actions_by_id)
@@ -145,136 +123,41 @@ class MainWindow(QMainWindow):
         self.actions_by_id[f"theme-{self.theme.scheme}"].setChecked(True)
 
     def _connect(self) -> None:
-        session, start, error = self.session, self.start_page, self.error_panel
+        session, start, error, commands = self.session, self.start_page, self.error_panel, self.commands
         session.opening.connect(self._on_opening)
         session.changed.connect(self._on_snapshot)
         session.failed.connect(self._on_failed)
-        session.closed.connect(self._on_closed)
+        session.closed.connect(self.show_start)
         session.refused.connect(self.show_trouble)
         session.undo_stack.cleanChanged.connect(lambda clean: self.setWindowModified(not clean))
         self.jobs.progressed.connect(self.loading_panel.show_progress)
         self.loading_panel.cancel.connect(session.cancel_opening)
-        start.open_file.connect(self.open_file)
-        start.open_folder.connect(self.open_folder)
-        start.open_sample.connect(self.open_sample)
+        start.open_file.connect(commands.open_file)
+        start.open_folder.connect(commands.open_folder)
+        start.open_sample.connect(commands.open_sample)
         start.open_path.connect(self.open_path)
-        error.again.connect(self.reload)
-        error.other.connect(self.open_file)
-        error.leave.connect(self.close_checkpoint)
+        error.again.connect(commands.reload)
+        error.other.connect(commands.open_file)
+        error.leave.connect(commands.close_checkpoint)
         self.recents.chosen.connect(self.open_path)
         self.recents.forgotten.connect(start.refresh)
         self.tree_panel.selected.connect(self.inspector_panel.show_row)
+        self.tree_panel.group_selected.connect(self.inspector_panel.show_group)
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
         self.checkpoint_panel.finding_chosen.connect(self._on_finding)
-        self.checkpoint_panel.config_wanted.connect(self.choose_config)
+        self.checkpoint_panel.config_wanted.connect(commands.choose_config)
         self.plan_panel.step_selected.connect(self._on_step)
-        self.plan_panel.export_requested.connect(self.export)
+        self.plan_panel.export_requested.connect(commands.export)
+        self.tree_panel.all_shown.connect(self.plan_panel.clear_selection)
 
     def restore(self) -> None:
         """Put the window and its docks where they were last time."""
-        geometry, self._layout = self.settings.window()
+        geometry, self._docks.layout = self.settings.window()
         self.restoreGeometry(geometry)
-
-    # ------------------------------------------------------------------------------------------------------- actions
 
     def open_path(self, path: str) -> None:
         """Open a checkpoint, in place of the one that is open."""
         self.session.open(path)
-
-    def open_file(self) -> None:
-        """Let the user choose a file."""
-        path, _ = QFileDialog.getOpenFileName(self, self.tr("Open a checkpoint"), self._folder(), self.tr(FILES))
-        if path:
-            self.open_path(path)
-
-    def open_folder(self) -> None:
-        """Let the user choose a folder."""
-        path = QFileDialog.getExistingDirectory(self, self.tr("Open a folder of shards"), self._folder())
-        if path:
-            self.open_path(path)
-
-    def open_sample(self) -> None:
-        """Open the bundled sample."""
-        self.open_path(str(resource(SAMPLE)))
-
-    def choose_config(self) -> None:
-        """Let the user name a config.json or params.json, and open the checkpoint with it."""
-        path, _ = QFileDialog.getOpenFileName(self, self.tr("Choose a config"), self._folder(), "JSON (*.json)")
-        if path and self.session.path:
-            self.session.open(self.session.path, config=path)
-
-    def reload(self) -> None:
-        """Open the same path anew."""
-        path = self.session.path or self._last_path
-        if path:
-            self.open_path(path)
-
-    def close_checkpoint(self) -> None:
-        """Close the checkpoint and show the start page."""
-        self.session.close()
-        self._on_closed()
-
-    def copy_keys(self) -> None:
-        """Copy the selected keys."""
-        self.tree_panel.view.copy_keys()
-
-    def copy_rows(self) -> None:
-        """Copy the selected rows."""
-        self.tree_panel.view.copy_rows()
-
-    def toggle_dropped(self) -> None:
-        """Leave the selected extra tensors out of the export, or take them in again."""
-        self.tree_panel.toggle_dropped()
-
-    def focus_filter(self) -> None:
-        """Go to the filter box."""
-        self.tree_panel.filter_box.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self.tree_panel.filter_box.selectAll()
-
-    def next_difference(self) -> None:
-        """Go to the next difference."""
-        self.tree_panel.view.step(forward=True)
-
-    def previous_difference(self) -> None:
-        """Go to the previous difference."""
-        self.tree_panel.view.step(forward=False)
-
-    def show_as(self, mode: str) -> None:
-        """Show the keys as a tree or as a list."""
-        self.tree_panel.set_flat(mode == "list")
-
-    def set_scheme(self, scheme: str) -> None:
-        """Choose the colours."""
-        self.theme.set_scheme(scheme)
-        self.settings.scheme = scheme
-
-    def fix(self) -> None:
-        """Show the plan, and the dialog that carries it out."""
-        self.docks["plan"].show()
-        self.docks["plan"].raise_()
-        self.export()
-
-    def export(self) -> None:
-        """Show the dialog that writes the checkpoint."""
-        if self.session.snapshot is None:
-            return
-        if self._dialog is None:
-            from ckpt_gui.gui.panels.export_dialog import ExportDialog
-
-            dialog = ExportDialog(self.session, self.theme, self)
-            dialog.open_result.connect(self.open_path)
-            self._dialog = dialog
-        self._dialog.show()
-        self._dialog.raise_()
-        self._dialog.activateWindow()
-
-    def show_legend(self) -> None:
-        """Show what the glyphs mean."""
-        LegendDialog(self.theme, self).open()
-
-    def show_about(self) -> None:
-        """Show what the program is."""
-        AboutDialog(self).open()
 
     def show_trouble(self, error: BaseException) -> None:
         """Say in the bar that something went wrong."""
@@ -289,8 +172,8 @@ class MainWindow(QMainWindow):
     # ------------------------------------------------------------------------------------------------------ following
 
     def _on_opening(self, path: str) -> None:
-        self._last_path = path
-        self._drop_dialog()
+        self.last_path = path
+        self.commands.drop_dialog()
         self.loading_panel.show_path(path)
         self._show_page(self.loading_panel)
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
@@ -303,15 +186,17 @@ class MainWindow(QMainWindow):
                 self.settings.add_recent(path)
             self._show_page(self.tree_panel)
             self.tree_panel.view.setFocus()
+        self._enable()
         self.settled.emit()
 
     def _on_failed(self, error: BaseException) -> None:
-        self.error_panel.show_error(self._last_path, error)
+        self.error_panel.show_error(self.last_path, error)
         self._show_page(self.error_panel)
         self.settled.emit()
 
-    def _on_closed(self) -> None:
-        self._drop_dialog()
+    def show_start(self) -> None:
+        """Show the start page."""
+        self.commands.drop_dialog()
         self.start_page.refresh()
         self._show_page(self.start_page)
         self.setWindowTitle("ckpt_gui[*]")
@@ -324,6 +209,9 @@ class MainWindow(QMainWindow):
         else:
             self.tree_panel.show_keys(finding.keys, finding.code)
         self.tree_panel.select_first()
+        if finding.code.startswith("tied-"):
+            self.docks["inspector"].show()
+            self.inspector_panel.show_pair()
 
     def _on_step(self, keys: tuple[str, ...]) -> None:
         """Show the tensors of a step of the plan; all of them again when none is selected."""
@@ -334,35 +222,17 @@ class MainWindow(QMainWindow):
             self.tree_panel.show_keys(None)
 
     def _show_page(self, page: QWidget) -> None:
-        is_open, was_open = page is self.tree_panel, self.pages.currentWidget() is self.tree_panel
-        if was_open and not is_open:
-            self._layout = self.saveState(LAYOUT_VERSION)
         self.pages.setCurrentWidget(page)
-        for dock in self.docks.values():
-            dock.setVisible(is_open)
-            dock.toggleViewAction().setEnabled(is_open)
-        if is_open and (self._layout.isEmpty() or not self.restoreState(self._layout, LAYOUT_VERSION)):
-            self._size_docks()
+        self._docks.show(page is self.tree_panel)
         self.tool_bar.setVisible(page is not self.start_page)
         self.status_bar.setVisible(page is not self.start_page)
-        enable(self.actions_by_id, is_open=is_open, has_path=page is not self.start_page)
+        self._enable()
 
-    def _size_docks(self) -> None:
-        em = self.fontMetrics().height()
-        sides = [self.docks["checkpoint"], self.docks["inspector"]]
-        widths = [min(19 * em, self.width() * 22 // 100), min(22 * em, self.width() * 25 // 100)]
-        self.resizeDocks(sides, widths, Qt.Orientation.Horizontal)
-        self.resizeDocks([self.docks["plan"]], [min(17 * em, self.height() * 30 // 100)], Qt.Orientation.Vertical)
-
-    def _drop_dialog(self) -> None:
-        if self._dialog is not None:
-            self._dialog.close()
-            self._dialog.deleteLater()
-            self._dialog = None
-
-    def _folder(self) -> str:
-        path = Path(self.session.path or self._last_path or next(iter(self.settings.recents()), ""))
-        return str(path if path.is_dir() else path.parent)
+    def _enable(self) -> None:
+        page, snapshot = self.pages.currentWidget(), self.session.snapshot
+        is_open = page is self.tree_panel
+        fixable = is_open and snapshot is not None and not snapshot.export.blocked
+        enable(self.actions_by_id, open=is_open, path=page is not self.start_page, fixable=fixable)
 
     @staticmethod
     def _name(path: str) -> str:
@@ -397,8 +267,8 @@ class MainWindow(QMainWindow):
             event.ignore()
             return
         self._show_page(self.start_page)  # keeps the layout of the docks
-        self.settings.save_window(self.saveGeometry(), self._layout)
-        self._drop_dialog()
+        self.settings.save_window(self.saveGeometry(), self._docks.layout)
+        self.commands.drop_dialog()
         self.session.close()
         self.jobs.shutdown()
         event.accept()

@@ -19,13 +19,15 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import Evidence, Plan, Policy
+from ckpt_gui.core.plan import Evidence, Plan, Policy, Step
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tree import CheckpointIndex, tree_places
 from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
+from ckpt_gui.gui.models.overview import Overview, whole
+from ckpt_gui.gui.models.plan_rows import all_steps
 
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
 MANY = 2_000  # tensors above which a decision is worked out in a job: 50 ms
@@ -43,6 +45,8 @@ class Snapshot:
         diff: The file beside the export's layout.
         index: The rows of the diff as a tree.
         card: The checkpoint in words.
+        overview: All of its tensors in figures.
+        steps: The steps of the export, and those that were ticked off, in their order.
     """
 
     source: Source
@@ -52,6 +56,8 @@ class Snapshot:
     diff: Diff
     index: CheckpointIndex
     card: CheckpointCard
+    overview: Overview
+    steps: tuple[Step, ...]
 
 
 class Session(QObject):
@@ -253,4 +259,5 @@ def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence) -> S
     export = retarget(plan, decisions.target)
     diff = diff_expected(export)
     index = CheckpointIndex(diff.rows, tree_places(export, diff.rows))
-    return Snapshot(source, decisions, plan, export, diff, index, checkpoint_card(export))
+    card, steps = checkpoint_card(export), all_steps(plan, export)
+    return Snapshot(source, decisions, plan, export, diff, index, card, whole(index), steps)

@@ -58,7 +58,7 @@ def shown_pair(panel: InspectorPanel, qtbot: QtBot) -> None:
 
 
 def test_without_a_selection_it_says_what_to_do(panel: InspectorPanel) -> None:
-    assert panel.details.empty.isVisible()
+    assert panel.details.overview.isVisible()
     assert not panel.details.banner.isVisible()
 
 

@@ -31,7 +31,7 @@ def exported(window: MainWindow, qtbot: QtBot, layout: str, folder: Path) -> Non
     """Choose a layout, press Fix, name a folder, press Export, and open what was written."""
     window.session.change_target(layout=layout)
     qtbot.mouseClick(window.fix_button, Qt.MouseButton.LeftButton)
-    dialog = window._dialog
+    dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(folder))
     qtbot.waitUntil(dialog.export_button.isEnabled, timeout=20_000)

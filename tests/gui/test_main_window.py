@@ -86,7 +86,7 @@ def test_the_recent_menu_opens_and_forgets(window: MainWindow, qtbot: QtBot, tmp
     window.recents.fill()
     with qtbot.waitSignal(window.settled):
         menu.actions()[0].trigger()
-    assert window._last_path == str(tmp_path)
+    assert window.last_path == str(tmp_path)
     menu.actions()[-1].trigger()
     assert window.settings.recents() == []
 
@@ -99,7 +99,7 @@ def test_files_can_be_dropped(window: MainWindow, qtbot: QtBot, tmp_path: Path) 
     window.more_paths.connect(more.append)
     with qtbot.waitSignal(window.settled):
         window.dropEvent(QDropEvent(QPointF(1, 1), action, data, buttons, keys))
-    assert window._last_path == str(tmp_path / "a.pt")
+    assert window.last_path == str(tmp_path / "a.pt")
     assert more == [[str(tmp_path / "b.pt")]]
 
 
@@ -239,7 +239,7 @@ def test_names_from_the_file_are_never_rich_text(qtbot: QtBot, qapp: QApplicatio
 def test_closing_closes_the_files(qtbot: QtBot, qapp: QApplication) -> None:
     made = source()
     window = make_window(qtbot, qapp, made)
-    window.close_checkpoint()
+    window.commands.close_checkpoint()
     reader = made.readers["w.pt"]
     assert isinstance(reader, PatternReader)
     assert reader.closed
@@ -326,7 +326,7 @@ def test_a_large_checkpoint_is_planned_in_a_job(
 def test_a_dock_that_was_hidden_stays_hidden(qtbot: QtBot, qapp: QApplication) -> None:
     window = make_window(qtbot, qapp, source())
     window.docks["plan"].hide()
-    window.close_checkpoint()
+    window.commands.close_checkpoint()
     window.session.publish(snapshot_of(source()))
     assert not window.docks["plan"].isVisible()
     assert window.docks["inspector"].isVisible()
@@ -357,7 +357,7 @@ def test_tensors_to_fix_counts_what_changes() -> None:
 def test_every_action_has_a_handler_and_no_shortcut_is_taken_twice(window: MainWindow) -> None:
     taken: dict[str, str] = {}
     for spec in ACTIONS:
-        assert callable(getattr(window, spec.handler))
+        assert callable(getattr(window.commands, spec.handler))
         for key in window.actions_by_id[spec.id].shortcuts():
             assert key.toString() not in taken, (spec.id, taken[key.toString()])
             taken[key.toString()] = spec.id

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QApplication, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.fix_command import default_folder, fix_command, unsayable
-from ckpt_gui.gui.panels.plan_panel import CHECK, COUNT, STEP, VALUES, PlanPanel
+from ckpt_gui.gui.panels.plan_panel import PlanPanel
+from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, STEP, VALUES
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 from tests.gui.panel_files import llama_folder, make_theme, open_in, session_of
@@ -126,16 +127,16 @@ def test_a_selected_step_shows_examples_and_names_its_tensors(panel: PlanPanel, 
         panel.tree.setCurrentItem(item_of(panel, "Rename"))
     assert len(signal.args[0]) == 29
     assert "model._orig_mod.norm.weight" in signal.args[0]
-    first = panel.examples.topLevelItem(0)
+    first = panel.detail.examples.topLevelItem(0)
     assert first is not None
     assert (first.text(0), first.text(1)) == ("_orig_mod.tok_embeddings.weight", "model.embed_tokens.weight")
-    assert panel.reason.text().startswith("Required")
+    assert panel.detail.reason.text().startswith("Required")
     panel.tree.setCurrentItem(item_of(panel, "Reorder"))
-    first = panel.examples.topLevelItem(0)
+    first = panel.detail.examples.topLevelItem(0)
     assert first is not None
     assert first.text(1) == "rotary rows pairs → halves, 6 heads"
     panel.tree.setCurrentItem(item_of(panel, "Leave out"))
-    first = panel.examples.topLevelItem(0)
+    first = panel.detail.examples.topLevelItem(0)
     assert first is not None
     assert first.text(1).startswith("– (equals the embedding")
     with qtbot.waitSignal(panel.step_selected) as signal:
@@ -162,8 +163,8 @@ def test_what_blocks_comes_first_and_says_what_to_do(qtbot: QtBot, theme: Theme,
         with qtbot.waitSignal(panel.step_selected) as signal:
             panel.tree.setCurrentItem(first)
         assert signal.args[0] == ("model.layers.0.mlp.up_proj.weight",)
-        assert panel.evidence.text()
-        shown = panel.examples.topLevelItem(0)
+        assert panel.detail.evidence.text()
+        shown = panel.detail.examples.topLevelItem(0)
         assert shown is not None
         assert shown.text(0) == "model.layers.0.mlp.up_proj.weight"
 
@@ -174,7 +175,7 @@ def test_nothing_to_change_is_said(qtbot: QtBot, theme: Theme, tmp_path: Path) -
         panel = PlanPanel(session, theme)
         qtbot.addWidget(panel)
         assert items(panel) == []
-        assert panel.title.text() == "Nothing to change"
+        assert panel.detail.title.text() == "Nothing to change"
 
 
 def test_without_a_checkpoint_nothing_can_be_pressed(qtbot: QtBot, theme: Theme) -> None:

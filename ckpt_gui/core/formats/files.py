@@ -202,11 +202,10 @@ class _Pool:
         self._lock = threading.RLock()
         self._open: OrderedDict[int, _Descriptor] = OrderedDict()
 
-    def add(self, file: HeldFile, fd: int) -> _Descriptor:
+    def add(self, file: HeldFile, fd: int) -> None:
         with self._lock:
-            entry = self._open[file._key] = _Descriptor(fd)
+            self._open[file._key] = _Descriptor(fd)
             self._trim()
-            return entry
 
     def borrow(self, file: HeldFile) -> _Descriptor:
         with self._lock:
@@ -216,9 +215,10 @@ class _Pool:
                 if identity != file.identity:
                     os.close(fd)
                     raise file._changed()
-                entry = self.add(file, fd)
+                entry = self._open[file._key] = _Descriptor(fd)
             self._open.move_to_end(file._key)
-            entry.users += 1
+            entry.users += 1  # before others are closed to make room: this one must not be among them
+            self._trim()
             return entry
 
     def give_back(self, entry: _Descriptor) -> None:

@@ -84,6 +84,17 @@ def list_all(folder: str) -> list[str]:
         return []
 
 
+def find_inside(folder: str) -> str | None:
+    """Return the folder inside that holds a model where the folder itself does not: the wrong level was opened."""
+    found = []
+    for name in list_all(folder):
+        names = list_all(os.path.join(folder, name)) if os.path.isdir(os.path.join(folder, name)) else []
+        if any(n == ".metadata" or n.endswith((".safetensors", ".distcp", "_model_states.pt")) for n in names):
+            found.append(name)
+    models = [name for name in found if not name.startswith("optimizer")]
+    return next(iter(models or found), None)
+
+
 def _pick_index(folder: str, names: Sequence[str]) -> str | None:
     for preferred in ("model.safetensors.index.json", "pytorch_model.bin.index.json"):
         others = [n for n in names if n.endswith(".safetensors.index.json")]
@@ -172,11 +183,21 @@ def _several(folder: str, found: Sequence[str]) -> CheckpointError:
 
 def _nothing(folder: str, names: Sequence[str]) -> CheckpointError:
     shown = show_path(folder)
-    if ".metadata" in names or any(n.endswith(".distcp") for n in names):
+    parts = [n for n in names if n.endswith(".distcp")]
+    if parts:
         return CheckpointError(
-            "legacy-container",
-            f"{shown} is a distributed torch checkpoint (.distcp); this container is recognised but not read yet.",
-            fix="Convert it with `python -m torch.distributed.checkpoint.format_utils dcp_to_torch`.",
+            "shard-missing",
+            f"{shown} holds {len(parts)} parts of a distributed torch checkpoint (.distcp), but not the file "
+            "`.metadata` that says what they are parts of.",
+            fix="Copy .metadata into the folder; it is written last, so the save may have been interrupted.",
+            path=folder,
+        )
+    inside = find_inside(folder)
+    if inside is not None:
+        return CheckpointError(
+            "not-a-checkpoint",
+            f"{shown} holds no model weights itself; those in its folder {safe_text(inside, 80)} can be opened.",
+            fix=f"Open {safe_text(inside, 80)} instead.",
             path=folder,
         )
     state = [n for n in names if _STATE.match(n)]

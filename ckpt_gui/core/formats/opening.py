@@ -8,8 +8,11 @@ from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats import folder as folders
+from ckpt_gui.core.formats.dcp import METADATA
 from ckpt_gui.core.formats.files import show_path
-from ckpt_gui.core.formats.registry import IsCancelled, Part, Progress, check_path, open_part, stop_if
+from ckpt_gui.core.formats.folder_kinds import open_special
+from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import ShardIndex, compare
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.formats.weights_kind import find_kinds
@@ -46,6 +49,8 @@ def open_checkpoint(
     if os.path.isdir(where):
         return _open_folder(where, where, None, config, progress, cancelled)
     home, name = os.path.split(where)
+    if name == METADATA:
+        return _open_folder(home or ".", home or ".", None, config, progress, cancelled)
     if name.endswith(".index.json"):
         return _open_folder(where, home or ".", name, config, progress, cancelled)
     part = open_part(where, name)
@@ -60,6 +65,9 @@ def _open_folder(
     progress: Progress | None,
     cancelled: IsCancelled | None,
 ) -> Source:
+    special = open_special(folder) if index_name is None else None
+    if special is not None:
+        return _assemble(path, folder, [special], config, [])
     choice = folders.choose(folder, index_name)
     parts: list[Part] = []
     failed: list[CheckpointError] = []
@@ -94,7 +102,7 @@ def _assemble(
     problems += [finding for part in parts for finding in part.problems]
     problems += _duplicates(refs) if len(parts) > 1 else []
     if index is not None:
-        problems += compare(index, refs, [part.file.name for part in parts])
+        problems += compare(index, refs, [part.name for part in parts])
     sidecars, more = read_sidecars(folder, config)
     extras = tuple(extra for part in parts for extra in part.extras)
     problems += find_kinds(refs, extras, folders.list_all(folder), sidecars.config)
@@ -102,13 +110,13 @@ def _assemble(
         path=path,
         container=parts[0].container,
         refs=refs,
-        files=tuple(part.file for part in parts),
+        files=tuple(file for part in parts for file in part.files),
         tree=parts[0].tree if len(parts) == 1 else _merge_trees(parts),
         metadata=parts[0].metadata,
         extras=extras,
         problems=(*_merge(problems), *more),
         sidecars=sidecars,
-        readers={part.file.name: part.reader for part in parts},
+        readers={part.name: part.reader for part in parts},
         checksums={place: crc for part in parts for place, crc in part.checksums.items()},
     )
 

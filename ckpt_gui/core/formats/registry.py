@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.gguf import read_gguf
 from ckpt_gui.core.formats.npz import is_npz, read_npz
+from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.safetensors import SafetensorsReader
 from ckpt_gui.core.formats.safetensors_header import read_header
 from ckpt_gui.core.formats.sniff import check_name, sniff
@@ -21,45 +20,21 @@ from ckpt_gui.core.formats.torch_script import is_script, read_script
 from ckpt_gui.core.formats.torch_tar import read_tar
 from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.zip_archive import Archive, read_archive
-from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
+from ckpt_gui.core.tensors import SourceFile
 
 Progress = Callable[[str, int, int], None]
 IsCancelled = Callable[[], bool]
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one file of a source holds.
-
-    Attributes:
-        container: Its kind.
-        refs: Its tensors.
-        reader: Reads them.
-        file: The file itself.
-        problems: What the user should know.
-        metadata: String metadata of the container.
-        tree: Nested values with refs as leaves; None for flat containers.
-        extras: Values that are not tensors.
-        checksums: Size and CRC-32 by (file, storage).
-    """
-
-    container: str
-    refs: tuple[TensorRef, ...]
-    reader: Reader
-    file: SourceFile
-    problems: tuple[Finding, ...]
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    tree: Any = None
-    extras: tuple[Extra, ...] = ()
-    checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-
-
 def _open_safetensors(file: HeldFile, name: str) -> Part:
     header = read_header(file, name)
-    held = SourceFile(name, file.path, file.size, file.identity)
     reader = SafetensorsReader(file, header)
-    return Part("safetensors", header.refs, reader, held, header.problems, header.metadata)
+    return Part("safetensors", name, header.refs, reader, _held(file, name), header.problems, header.metadata)
+
+
+def _held(file: HeldFile, name: str) -> tuple[SourceFile, ...]:
+    return (SourceFile(name, file.path, file.size, file.identity),)
 
 
 def _open_zip(file: HeldFile, name: str) -> Part:
@@ -69,16 +44,17 @@ def _open_zip(file: HeldFile, name: str) -> Part:
 
 
 def _torch_part(found: TorchFile, file: HeldFile, name: str) -> Part:
-    held = SourceFile(name, file.path, file.size, file.identity)
     return Part(
         found.container,
+        name,
         found.refs,
         found.reader,
-        held,
+        _held(file, name),
         found.problems,
         tree=found.tree,
         extras=found.extras,
         checksums=found.checksums,
+        shards=found.shards,
     )
 
 
@@ -107,6 +83,9 @@ def open_part(path: str, name: str) -> Part:
     Raises:
         CheckpointError: It cannot be read.
     """
+    if name.endswith(".distcp"):
+        text = f"{show_path(path)} is one part of a distributed torch checkpoint, which is opened as a folder."
+        raise CheckpointError("not-a-checkpoint", text, fix="Open the folder that holds it.", path=path)
     file = HeldFile(path)
     try:
         kind = sniff(file)

@@ -32,6 +32,7 @@ class TorchFile:
         extras: Previews of what is not a tensor.
         problems: What the user should know.
         checksums: Size and CRC-32 by (file, storage); empty if it was written without.
+        shards: Shapes of the distributed tensors of which some tensors are one rank's part, by path.
     """
 
     container: str
@@ -41,6 +42,7 @@ class TorchFile:
     extras: tuple[Extra, ...]
     problems: tuple[Finding, ...]
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    shards: Mapping[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
 
 
 def make_file(
@@ -72,9 +74,17 @@ def make_file(
     found += pickle_problems(pickle, name)
     found += shards_finding(walk.shards, show_path(name))
     found += _bloat(walk.refs, sizes, name)
+    shards = {path: tuple(whole) for path, _, whole in walk.shards}
     return TorchFile(
-        container, reader, tree, tuple(walk.refs), _extras(walk), (*found, *problems), checksums or {}
-    )  # fmt: skip
+        container,
+        reader,
+        tree,
+        tuple(walk.refs),
+        _extras(walk),
+        (*found, *problems),
+        checksums or {},
+        shards,
+    )
 
 
 def merge_pickles(results: Sequence[PickleResult]) -> PickleResult:

@@ -2,60 +2,38 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan import Entry
 from ckpt_gui.core.retarget import Export
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes
-from ckpt_gui.gui.session import Snapshot
+from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.models.overview import Overview
+from ckpt_gui.gui.models.relations import Relations
+from ckpt_gui.gui.panels.inspector_overview import OverviewPage
+from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
-from ckpt_gui.gui.widgets.units import GRID, plain_label
+from ckpt_gui.gui.widgets.units import GRID
 from ckpt_gui.gui.wording import shape_text
 
 SHARERS_SHOWN = 6
-
-
-class Relations:
-    """Who shares bytes with whom, and which tensors of an export come from which ref: looked up, made once."""
-
-    def __init__(self, source: Source, export: Export) -> None:
-        self._by_storage: dict[tuple[str, str], list[TensorRef]] = defaultdict(list)
-        for ref in source.refs:
-            self._by_storage[ref.file, ref.storage].append(ref)
-        self._entries: dict[int, list[Entry]] = defaultdict(list)
-        for entry in export.entries:
-            for ref in entry.inputs:
-                self._entries[id(ref)].append(entry)
-        self._dropped = {id(d.ref): d.reason for d in export.dropped}
-
-    def sharers(self, ref: TensorRef) -> list[TensorRef]:
-        """Return the other refs in the same storage."""
-        return [other for other in self._by_storage[ref.file, ref.storage] if other is not ref]
-
-    def entries(self, ref: TensorRef) -> list[Entry]:
-        """Return what an export makes of a ref."""
-        return self._entries.get(id(ref), [])
-
-    def reason(self, ref: TensorRef) -> str:
-        """Return why an export leaves a ref out; empty if it does not."""
-        return self._dropped.get(id(ref), "")
+MANY = 20_000  # tensors above which their relations are looked up in a job: 60 ms
 
 
 class DetailsTab(QScrollArea):
     """Facts of the selected row."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self._jobs, self._theme = session.jobs, theme
+        self._overview: Overview | None = None
+        self._job: Job | None = None
         self._row: Row | None = None
         self._snapshot: Snapshot | None = None
         self._relations: tuple[Export, Relations] | None = None
@@ -63,7 +41,7 @@ class DetailsTab(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.banner = Banner(theme)
-        self.empty = plain_label(self.tr("Select a tensor in the tree to see what the file says of it."), muted=True)
+        self.overview = OverviewPage(theme)
         self.names, self.tensor, self.place, self.export = self._make_lists()
         self._lay_out()
         theme.changed.connect(self._fill)
@@ -99,36 +77,61 @@ class DetailsTab(QScrollArea):
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)
-        for widget in (self.empty, self.banner, self.names, self.tensor, self.place, self.export):
+        for widget in (self.overview, self.banner, self.names, self.tensor, self.place, self.export):
             column.addWidget(widget)
         column.addStretch(1)
         self.setWidget(body)
 
-    def show_row(self, row: Row | None, snapshot: Snapshot | None) -> None:
-        """Show a row of the diff."""
-        self._row, self._snapshot = row, snapshot
+    def show_row(self, row: Row | None, snapshot: Snapshot | None, overview: Overview | None = None) -> None:
+        """Show a row of the diff; without one the overview of a group, or of everything."""
+        self._row, self._snapshot, self._overview = row, snapshot, overview
         self._fill()
 
     def _fill(self) -> None:
         row, snapshot = self._row, self._snapshot
         shown = row is not None and snapshot is not None
-        self.empty.setVisible(not shown)
+        self.overview.setVisible(not shown)
         self.banner.setVisible(shown)
         for facts in (self.names, self.tensor, self.place, self.export):
             facts.clear()
         if row is None or snapshot is None:
+            whole = snapshot.overview if snapshot is not None else None
+            self.overview.show_overview(self._overview or whole)
             return
         self._fill_names(row)
         self._fill_tensor(row)
         if row.ref is not None:
+            self._fill_place(row.ref)
             relations = self._related(snapshot)
-            self._fill_place(row.ref, relations)
-            self._fill_export(row.ref, relations, snapshot)
+            if relations is not None:
+                self._fill_relations(row.ref, relations, snapshot)
 
-    def _related(self, snapshot: Snapshot) -> Relations:
-        if self._relations is None or self._relations[0] is not snapshot.export:
-            self._relations = (snapshot.export, Relations(snapshot.source, snapshot.export))
-        return self._relations[1]
+    def _related(self, snapshot: Snapshot) -> Relations | None:
+        """Return who is related to whom; None while a job looks it up, which fills the rest when it is done."""
+        if self._relations is not None and self._relations[0] is snapshot.export:
+            return self._relations[1]
+        self._relations = None
+        self._jobs.cancel(self._job, silently=True)
+        if len(snapshot.source.refs) <= MANY:
+            self._keep(snapshot.export, Relations(snapshot.source, snapshot.export))
+            return self._related(snapshot)
+        self._job = self._jobs.start(
+            self.tr("Looking up what shares bytes"),
+            lambda _: Relations(snapshot.source, snapshot.export),
+            lambda found: self._looked_up(snapshot.export, found), lambda _: None, quiet=True,
+        )  # fmt: skip
+        return None
+
+    def _keep(self, export: Export, relations: Relations) -> None:
+        self._relations = (export, relations)
+
+    def _looked_up(self, export: Export, relations: Relations) -> None:
+        self._keep(export, relations)
+        self._fill()
+
+    def _fill_relations(self, ref: TensorRef, relations: Relations, snapshot: Snapshot) -> None:
+        self._fill_sharers(ref, relations)
+        self._fill_export(ref, relations, snapshot)
 
     def _fill_names(self, row: Row) -> None:
         style = self._theme.state(row.state)
@@ -152,12 +155,14 @@ class DetailsTab(QScrollArea):
             exact = self.tr("{size} ({n} bytes)").format(size=human_bytes(row.nbytes), n=f"{row.nbytes:,}")
             self.tensor.set_value("bytes", exact if row.nbytes >= 1024 else self.tr("{n} bytes").format(n=row.nbytes))
 
-    def _fill_place(self, ref: TensorRef, relations: Relations) -> None:
+    def _fill_place(self, ref: TensorRef) -> None:
         self.place.set_value("file", safe_text(ref.file))
         self.place.set_value("storage", safe_text(ref.storage) if ref.storage != ref.key else "")
         self.place.set_value("offset", self.tr("byte {n}").format(n=f"{ref.offset:,}") if ref.file else "")
         strides = " × ".join(f"{s:,}" for s in ref.strides) if ref.strides else ""
         self.place.set_value("strides", self.tr("{strides} elements").format(strides=strides) if strides else "")
+
+    def _fill_sharers(self, ref: TensorRef, relations: Relations) -> None:
         sharers = relations.sharers(ref)
         names = [safe_text(other.full_key) for other in sharers[:SHARERS_SHOWN]]
         if len(sharers) > SHARERS_SHOWN:

@@ -10,6 +10,8 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import Row
+from ckpt_gui.core.tree import Node
+from ckpt_gui.gui.models.overview import Overview, group
 from ckpt_gui.gui.panels.inspector_details import DetailsTab
 from ckpt_gui.gui.panels.inspector_stats import StatisticsTab
 from ckpt_gui.gui.panels.inspector_tied import TiedTab
@@ -25,7 +27,7 @@ class InspectorPanel(QWidget):
         super().__init__(parent)
         self._session = session
         self._row: Row | None = None
-        self.details = DetailsTab(theme)
+        self.details = DetailsTab(session, theme)
         self.statistics = StatisticsTab(session, theme)
         self.tied = TiedTab(session, theme)
         self.tabs = QTabWidget()
@@ -40,14 +42,24 @@ class InspectorPanel(QWidget):
         box.addWidget(self.tabs)
         session.changed.connect(self._on_changed)
         session.closed.connect(self._on_closed)
+        session.opening.connect(self._on_opening)
         self._on_changed(session.snapshot)
 
     @Slot(object)
     def show_row(self, row: Row | None) -> None:
         """Show a row of the diff; None for no selection."""
+        self._show(row, None)
+
+    @Slot(object)
+    def show_group(self, node: Node | None) -> None:
+        """Show a group of the tree in figures."""
+        snapshot = self._session.snapshot
+        self._show(None, group(snapshot.index, node) if snapshot is not None and node is not None else None)
+
+    def _show(self, row: Row | None, overview: Overview | None) -> None:
         self._row = row
         snapshot = self._session.snapshot
-        self.details.show_row(row, snapshot)
+        self.details.show_row(row, snapshot, overview)
         self.statistics.show_row(row, snapshot.source if snapshot else None)
 
     def show_pair(self) -> None:
@@ -64,6 +76,9 @@ class InspectorPanel(QWidget):
             self.tr("The input embedding and the output head") if self.tied.has_pair() else self.tr("No pair is known")
         )
         self.tabs.setTabToolTip(index, tip)
+
+    def _on_opening(self, _path: str) -> None:
+        self.tied.job.stop()
 
     def _on_closed(self) -> None:
         self._on_changed(None)

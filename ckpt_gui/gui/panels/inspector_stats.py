@@ -31,6 +31,7 @@ class StatisticsTab(QScrollArea):
         self._session, self._theme = session, theme
         self._source: Source | None = None
         self._ref: TensorRef | None = None
+        self._nothing = self.tr("Select a tensor in the tree to see its figures.")
         self._known: dict[tuple[object, ...], Found] = {}
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -79,8 +80,13 @@ class StatisticsTab(QScrollArea):
     def show_row(self, row: Row | None, source: Source | None) -> None:
         """Turn to another tensor; what is being calculated for the last one is stopped."""
         ref = row.ref if row is not None else None
-        if ref is self._ref and source is self._source:
+        if ref is not None and ref is self._ref and source is self._source:
             return
+        self._nothing = (
+            self.tr("Select a tensor in the tree to see its figures.")
+            if row is None
+            else self.tr("There is no tensor in the file for this row.")
+        )
         if source is not self._source:
             self._known.clear()
         self._source, self._ref = source, ref
@@ -104,8 +110,7 @@ class StatisticsTab(QScrollArea):
     def _calculate(self) -> None:
         source, ref = self._source, self._ref
         if source is None or ref is None:
-            missing = self._source is not None
-            self._say(self.tr("There is no tensor in the file for this row.") if missing and ref is None else "")
+            self._say(self._nothing)
             return
         if self.job.running:
             return

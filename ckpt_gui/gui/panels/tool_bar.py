@@ -14,6 +14,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.widgets.units import quoted
 
 
 class ToolBar(QToolBar):
@@ -44,7 +45,7 @@ class ToolBar(QToolBar):
         number, blocked = tensors_to_fix(snapshot), snapshot.export.blocked
         self.fix_button.setText(self.tr("Fix {}…").format(f"{number:,}") if number else self.tr("Fix…"))
         self.fix_button.setToolTip(
-            tip_text(self.tr("Blocked: {}").format(blocked[0].message))
+            tip_text(self.tr("Blocked: {}").format(quoted(blocked[0].message)), 600)
             if blocked
             else self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor"))
         )

@@ -42,10 +42,14 @@ class TreePanel(QWidget):
 
     Signals:
         selected(row): The current row, or None.
+        group_selected(node): The current group, or None if nothing is current.
+        all_shown(): The user wants to see more than only some tensors again.
         selection_changed(count, nbytes): Tensors selected, groups counted with all that is in them.
     """
 
     selected = Signal(object)
+    group_selected = Signal(object)
+    all_shown = Signal()
     selection_changed = Signal(int, object)
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -66,7 +70,7 @@ class TreePanel(QWidget):
         self.filter_box.returnPressed.connect(self.apply_filter)
         self.filter_box.installEventFilter(self)
         self.layout_combo.activated.connect(self._on_layout)
-        self._only.clicked.connect(lambda: self.show_keys(None))
+        self._only.clicked.connect(self._show_all)
         self._clear.clicked.connect(self.clear_filter)
         self._modes.idClicked.connect(lambda mode: self.set_flat(bool(mode)))
         self.view.state_wanted.connect(self.show_state)
@@ -232,6 +236,10 @@ class TreePanel(QWidget):
         self.only = title if keys is not None else ""
         self.apply_filter()
 
+    def _show_all(self) -> None:
+        self.show_keys(None)
+        self.all_shown.emit()
+
     def show_state(self, state: str) -> None:
         """Show only the rows in one state."""
         self.show_keys(None)
@@ -328,6 +336,9 @@ class TreePanel(QWidget):
             assert node is not None
             self._current = self.model.tree.place(self.model.tree.number(node))
         self._tell(row)
+        if row is None:
+            selected = self.view.selectionModel().isSelected(current)  # Qt makes a row current when the focus comes
+            self.group_selected.emit(self.model.node(current) if selected else None)
 
     def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
         nodes = [self.model.node(index) for index in self.view.selectionModel().selectedRows()]

@@ -14,8 +14,9 @@ from ckpt_gui.gui.theme import Theme
 
 FIRST_ROWS = 44  # groups are unfolded on opening while not more rows than this would show
 MAX_EXPANDED = 5_000
-COLUMN_EMS = {Column.STATE: 7.8, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
-KEY_EMS = (11, 15)  # least width of each of the two names, and most of the key in a tree
+COLUMN_EMS = {Column.STATE: 7.6, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
+KEY_EMS = 8  # least width of each of the two names
+INDENT_EMS = 0.9
 
 
 class KeyTreeView(QTreeView):
@@ -41,7 +42,7 @@ class KeyTreeView(QTreeView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.setItemDelegateForColumn(Column.STATE, StateDelegate(theme, self))
         self.setTreePosition(Column.KEY)
-        self.setIndentation(round(self.fontMetrics().height() * 1.1))
+        self.setIndentation(round(self.fontMetrics().height() * INDENT_EMS))
         self._size_columns()
         self.customContextMenuRequested.connect(self._on_menu)
 
@@ -51,20 +52,27 @@ class KeyTreeView(QTreeView):
         self.share_room()
 
     def share_room(self) -> None:
-        """Divide what is left between the two names: by halves in a list; in a tree the parts of a key need less."""
-        em = self.fontMetrics().height()
-        fixed = sum(self.header().sectionSize(column) for column in COLUMN_EMS)
-        room = self.viewport().width() - fixed
-        half = max(KEY_EMS[0] * em, room // 2)
-        key = half if self.keys.flat else min(half, KEY_EMS[1] * em)
-        self.header().resizeSection(Column.KEY, key)
-        self.header().resizeSection(Column.EXPECTED, max(KEY_EMS[0] * em, room - key))
+        """Divide what is left between the two names: each gets what its rows need, or half where both need more."""
+        em, header = self.fontMetrics().height(), self.header()
+        room = self.viewport().width() - sum(header.sectionSize(column) for column in COLUMN_EMS)
+        least = KEY_EMS * em
+        wants = [self._want(column) for column in (Column.KEY, Column.EXPECTED)]
+        spare = room - sum(wants)
+        key = wants[0] + spare // 2 if spare >= 0 else min(wants[0], max(room // 2, room - wants[1]))
+        key = max(least, min(key, room - least))
+        header.resizeSection(Column.KEY, key)
+        header.resizeSection(Column.EXPECTED, max(least, room - key))
+
+    def _want(self, column: Column) -> int:
+        """Return the width that the rows in sight need in a column."""
+        return max(self.sizeHintForColumn(column), self.header().sectionSizeHint(column)) + self.fontMetrics().height()
 
     def _size_columns(self) -> None:
         header, em = self.header(), self.fontMetrics().height()
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(2 * em)
         header.setSectionsMovable(False)
+        header.setResizeContentsPrecision(0)  # rows in sight only
         for column, width in COLUMN_EMS.items():
             header.resizeSection(column, round(width * em))
 

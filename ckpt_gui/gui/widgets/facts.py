@@ -82,6 +82,10 @@ class FactList(QWidget):
                 widget.setVisible(bool(text))
         self.setVisible(any(self._raw.values()))
 
+    def set_name(self, name: str, text: str) -> None:
+        """Change the label of a row."""
+        self._rows[name][0].setText(text)
+
     def _align(self, label: QLabel, value: QLabel) -> None:
         """Put label and value on one base line, whatever their fonts."""
         lower = label.fontMetrics().ascent() - value.fontMetrics().ascent()

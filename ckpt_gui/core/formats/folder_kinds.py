@@ -1,0 +1,25 @@
+"""Folders that are one checkpoint as a whole, in a way of their own: distributed checkpoints and partitioned states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ckpt_gui.core.formats.dcp import is_dcp, open_dcp
+from ckpt_gui.core.formats.folder import list_all
+from ckpt_gui.core.formats.parts import Part
+
+# What a folder is, by the names in it; the first that fits.
+FOLDERS: tuple[tuple[Callable[[frozenset[str]], bool], Callable[[str], Part]], ...] = ((is_dcp, open_dcp),)
+
+
+def open_special(folder: str) -> Part | None:
+    """Open a folder that is one checkpoint as a whole; None for any other.
+
+    Raises:
+        CheckpointError: It is damaged, or parts of it are missing that nothing can be read without.
+    """
+    names = frozenset(list_all(folder))
+    for fits, open_folder in FOLDERS:
+        if fits(names):
+            return open_folder(folder)
+    return None

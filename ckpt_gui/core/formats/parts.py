@@ -1,0 +1,41 @@
+"""What one container of a source holds: a file, or a folder that is one checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one container of a source holds.
+
+    Attributes:
+        container: Its kind.
+        name: What the refs call it.
+        refs: Its tensors.
+        reader: Reads them.
+        files: The files that it is made of.
+        problems: What the user should know.
+        metadata: String metadata of the container.
+        tree: Nested values with refs as leaves; None for flat containers.
+        extras: Values that are not tensors.
+        checksums: Size and CRC-32 by (file, storage).
+        shards: Shapes of the distributed tensors of which some tensors are one rank's part, by path.
+    """
+
+    container: str
+    name: str
+    refs: tuple[TensorRef, ...]
+    reader: Reader
+    files: tuple[SourceFile, ...]
+    problems: tuple[Finding, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    tree: Any = None
+    extras: tuple[Extra, ...] = ()
+    checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    shards: Mapping[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)

@@ -1,0 +1,157 @@
+"""What the actions of the menus, the tool bar and the panels do. See `actions` for their names and shortcuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QFileDialog
+
+from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
+from ckpt_gui.gui.resources import SAMPLE, resource
+
+if TYPE_CHECKING:
+    from ckpt_gui.gui.main_window import MainWindow
+    from ckpt_gui.gui.panels.export_dialog import ExportDialog
+
+FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
+
+
+class Commands(QObject):
+    """The commands of one window.
+
+    Attributes:
+        dialog: The export dialog, once it was asked for; kept while the same checkpoint is open.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.dialog: ExportDialog | None = None
+
+    @property
+    def _window(self) -> MainWindow:
+        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
+        return cast("MainWindow", self.parent())
+
+    # ------------------------------------------------------------------------------------------------------- opening
+
+    def open_file(self) -> None:
+        """Let the user choose a file."""
+        path, _ = QFileDialog.getOpenFileName(self._window, self.tr("Open a checkpoint"), self._folder(), FILES)
+        if path:
+            self._window.open_path(path)
+
+    def open_folder(self) -> None:
+        """Let the user choose a folder."""
+        path = QFileDialog.getExistingDirectory(self._window, self.tr("Open a folder of shards"), self._folder())
+        if path:
+            self._window.open_path(path)
+
+    def open_sample(self) -> None:
+        """Open the bundled sample."""
+        self._window.open_path(str(resource(SAMPLE)))
+
+    def choose_config(self) -> None:
+        """Let the user name a config.json or params.json, and open the checkpoint with it."""
+        session = self._window.session
+        title = self.tr("Choose a config")
+        path, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), "JSON (*.json)")
+        if path and session.path:
+            session.open(session.path, config=path)
+
+    def reload(self) -> None:
+        """Open the same path anew."""
+        path = self._window.session.path or self._window.last_path
+        if path:
+            self._window.open_path(path)
+
+    def close_checkpoint(self) -> None:
+        """Close the checkpoint, and leave the page that says why there is none."""
+        self._window.session.close()
+        self._window.show_start()
+
+    def close(self) -> None:
+        """Close the window."""
+        self._window.close()
+
+    # --------------------------------------------------------------------------------------------------------- keys
+
+    def copy_keys(self) -> None:
+        """Copy the selected keys."""
+        self._window.tree_panel.view.copy_keys()
+
+    def copy_rows(self) -> None:
+        """Copy the selected rows."""
+        self._window.tree_panel.view.copy_rows()
+
+    def toggle_dropped(self) -> None:
+        """Leave the selected extra tensors out of the export, or take them in again."""
+        self._window.tree_panel.toggle_dropped()
+
+    def focus_filter(self) -> None:
+        """Go to the filter box."""
+        self._window.tree_panel.filter_box.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._window.tree_panel.filter_box.selectAll()
+
+    def next_difference(self) -> None:
+        """Go to the next difference."""
+        self._window.tree_panel.view.step(forward=True)
+
+    def previous_difference(self) -> None:
+        """Go to the previous difference."""
+        self._window.tree_panel.view.step(forward=False)
+
+    def show_as(self, mode: str) -> None:
+        """Show the keys as a tree or as a list."""
+        self._window.tree_panel.set_flat(mode == "list")
+
+    def set_scheme(self, scheme: str) -> None:
+        """Choose the colours."""
+        self._window.theme.set_scheme(scheme)
+        self._window.settings.scheme = scheme
+
+    # --------------------------------------------------------------------------------------------------------- fixing
+
+    def fix(self) -> None:
+        """Show the plan, and the dialog that carries it out."""
+        plan = self._window.docks["plan"]
+        plan.show()
+        plan.raise_()
+        self.export()
+
+    def export(self) -> None:
+        """Show the dialog that writes the checkpoint."""
+        window = self._window
+        if window.session.snapshot is None:
+            return
+        if self.dialog is None:
+            from ckpt_gui.gui.panels.export_dialog import ExportDialog
+
+            self.dialog = ExportDialog(window.session, window.theme, window)
+            self.dialog.open_result.connect(window.open_path)
+        self.dialog.show()
+        self.dialog.raise_()
+        self.dialog.activateWindow()
+
+    def drop_dialog(self) -> None:
+        """Let go of the export dialog: another checkpoint has one of its own."""
+        if self.dialog is not None:
+            self.dialog.close()
+            self.dialog.deleteLater()
+            self.dialog = None
+
+    # ----------------------------------------------------------------------------------------------------------- help
+
+    def show_legend(self) -> None:
+        """Show what the glyphs mean."""
+        LegendDialog(self._window.theme, self._window).open()
+
+    def show_about(self) -> None:
+        """Show what the program is."""
+        AboutDialog(self._window).open()
+
+    def _folder(self) -> str:
+        window = self._window
+        path = Path(window.session.path or window.last_path or next(iter(window.settings.recents()), ""))
+        return str(path if path.is_dir() else path.parent)

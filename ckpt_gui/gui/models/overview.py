@@ -1,0 +1,58 @@
+"""What the inspector says of many tensors at once: a group of the tree, or the whole checkpoint."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ckpt_gui.core.diff import Row
+from ckpt_gui.core.tree import CheckpointIndex, Node
+
+LARGEST = 5
+MANY = 20_000  # rows of a group that are looked at one by one without a job
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A group in figures.
+
+    Attributes:
+        name: Its name in the tree; empty for the whole checkpoint.
+        tensors: Tensors in it, stored or missing.
+        nbytes: Bytes of the stored ones.
+        states: State → tensors, in the order of attention.
+        dtypes: Element type → bytes, the largest share first; empty where there are too many tensors to look at.
+        largest: The largest tensors.
+    """
+
+    name: str
+    tensors: int
+    nbytes: int
+    states: tuple[tuple[str, int], ...]
+    dtypes: tuple[tuple[str, int], ...] = ()
+    largest: tuple[Row, ...] = ()
+
+
+def whole(index: CheckpointIndex) -> Overview:
+    """Return the overview of everything. Looks at every row, so it is made with the snapshot, in a job."""
+    return _overview(index, index.root, index.rows)
+
+
+def group(index: CheckpointIndex, node: Node) -> Overview:
+    """Return the overview of a node; of a very large one without what takes a look at every row."""
+    return _overview(index, node, index.rows_of(node) if node.size <= MANY else ())
+
+
+def _overview(index: CheckpointIndex, node: Node, rows: Iterable[Row]) -> Overview:
+    weights = [row for row in rows if row.ref is not None and row.state != "aside"]
+    dtypes: Counter[str] = Counter()
+    for row in weights:
+        dtypes[row.dtype] += row.nbytes
+    largest = heapq.nlargest(LARGEST, weights, key=lambda row: row.nbytes)
+    name = index.prefix(node).replace("\0", ".") if node.parent is not None else ""
+    return Overview(
+        name, node.size, index.nbytes(node), tuple(index.counts(node).items()), tuple(dtypes.most_common()),
+        tuple(largest),
+    )  # fmt: skip

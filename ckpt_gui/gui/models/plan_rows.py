@@ -1,0 +1,65 @@
+"""The rows of the fix plan as plain values: steps, those ticked off included, what blocks, and examples."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.keys import template
+from ckpt_gui.core.normalise import normalise
+from ckpt_gui.core.plan import Plan, Step
+from ckpt_gui.core.retarget import Export, retarget
+
+EXAMPLES = 6
+# Steps that the user asked for: to tick one off is to take the wish back.
+WISHES = ("cast", "drop")
+PlanRow = Step | Finding
+
+
+def all_steps(plan: Plan, export: Export) -> tuple[Step, ...]:
+    """Return the steps of an export, with those that were ticked off in their places. Plans anew if there are any."""
+    policy = plan.policy
+    if not policy.skip:
+        return export.steps
+    whole = normalise(plan.source, dataclasses.replace(policy, skip=frozenset()), plan.evidence)
+    steps = retarget(whole, export.target).steps
+    now = {step.id: step for step in export.steps}
+    return tuple(now.get(step.id, step) for step in steps if step.id in now or step.id in policy.skip)
+
+
+def examples(step: Step, export: Export) -> tuple[tuple[str, str], ...]:
+    """Return a few (before, after) pairs of a step: its own, or read off the tensors that it concerns."""
+    if step.examples:
+        return step.examples
+    keys = set(step.keys)
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for entry in export.entries:
+        if len(found) >= EXAMPLES:
+            break
+        if entry.ref.full_key in keys:
+            before, after = entry.ref.key, entry.key
+            words = [op.describe(export.plan.dims) for op in entry.ops if op.name == step.id]
+            shown = "; ".join(words) or after
+            if shown != before:
+                found.setdefault((template(before), shown if words else template(after)), (before, shown))
+    gone = [d for d in export.dropped if d.ref.full_key in keys][: EXAMPLES - len(found)]
+    return (*found.values(), *((d.ref.key, f"– ({d.reason})") for d in gone))
+
+
+def can_be_left(step: Step) -> bool:
+    """Return whether a step can be ticked off."""
+    return step.optional or step.id in WISHES
+
+
+def row_name(row: PlanRow) -> str:
+    """Return a name by which a row is known in the next snapshot."""
+    return f"step:{row.id}" if isinstance(row, Step) else f"finding:{row.code}:{row.message}"
+
+
+def sentence(text: str) -> str:
+    """Return a text that starts with a capital and ends with a full stop.
+
+    >>> sentence("all keys share it"), sentence("")
+    ('All keys share it.', '')
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""

@@ -1,0 +1,76 @@
+"""The docks around the tree: there while a checkpoint is open, and as the user left them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+from ckpt_gui.gui.panels.parts import DockTitle
+from ckpt_gui.gui.settings import LAYOUT_VERSION
+
+_Area = Qt.DockWidgetArea
+AREAS = {
+    "checkpoint": _Area.LeftDockWidgetArea, "inspector": _Area.RightDockWidgetArea, "plan": _Area.BottomDockWidgetArea,
+}  # fmt: skip
+LEAST_EMS = 16  # width of a side dock
+
+
+class Docks(QObject):
+    """Makes the docks, and remembers how they lie while they are hidden.
+
+    Args:
+        window: The window that they are in.
+        contents: Name (see `AREAS`) → title and widget.
+
+    Attributes:
+        by_name: The docks.
+        layout: How they lie, as far as it is remembered.
+    """
+
+    def __init__(self, window: QMainWindow, contents: Mapping[str, tuple[str, QWidget]]) -> None:
+        super().__init__(window)
+        self.layout = QByteArray()
+        self._shown = False
+        self.by_name = {name: self._make(name, *content) for name, content in contents.items()}
+        window.setCorner(Qt.Corner.BottomLeftCorner, _Area.LeftDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomRightCorner, _Area.RightDockWidgetArea)
+
+    @property
+    def _window(self) -> QMainWindow:
+        """The window; not an attribute, so that Python frees a closed window at once."""
+        return cast(QMainWindow, self.parent())
+
+    def _make(self, name: str, title: str, widget: QWidget) -> QDockWidget:
+        dock = QDockWidget(title, self._window)
+        dock.setObjectName(name)
+        dock.setWidget(widget)
+        dock.setTitleBarWidget(DockTitle(dock))
+        features = QDockWidget.DockWidgetFeature
+        dock.setFeatures(features.DockWidgetMovable | features.DockWidgetClosable)
+        widget.setMinimumWidth(LEAST_EMS * self._window.fontMetrics().height())
+        self._window.addDockWidget(AREAS[name], dock)
+        dock.hide()
+        return dock
+
+    def show(self, shown: bool) -> None:
+        """Show the docks as they were left, or hide them all."""
+        if self._shown and not shown:
+            self.layout = self._window.saveState(LAYOUT_VERSION)
+        self._shown = shown
+        for dock in self.by_name.values():
+            dock.setVisible(shown)
+            dock.toggleViewAction().setEnabled(shown)
+        if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
+            self._size()
+
+    def _size(self) -> None:
+        """Give the docks their share of a window that has not been arranged yet."""
+        window, em = self._window, self._window.fontMetrics().height()
+        sides = [self.by_name["checkpoint"], self.by_name["inspector"]]
+        widths = [min(19 * em, window.width() * 20 // 100), min(24 * em, window.width() * 24 // 100)]
+        window.resizeDocks(sides, widths, Qt.Orientation.Horizontal)
+        height = min(17 * em, window.height() * 30 // 100)
+        window.resizeDocks([self.by_name["plan"]], [height], Qt.Orientation.Vertical)

@@ -1,0 +1,101 @@
+"""What stands beside the list of the fix plan: the selected step in full, why it is there, and examples."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.plan import Step
+from ckpt_gui.core.retarget import Export
+from ckpt_gui.gui.models.card import fix_words
+from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
+from ckpt_gui.gui.panels.parts import tip_text
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.units import GRID, heading, plain_label, quoted
+
+KEYS_SHOWN = 200
+
+
+class StepDetail(QWidget):
+    """Tells of one row."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.title, self.evidence, self.reason = heading(""), plain_label(), plain_label(muted=True)
+        self.title.setWordWrap(True)
+        self.examples = self._make_examples()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(GRID, 0, 0, 0)
+        column.setSpacing(GRID // 2)
+        for label in (self.title, self.evidence, self.reason):
+            column.addWidget(label)
+        column.addSpacing(GRID // 2)
+        column.addWidget(self.examples, 1)
+        column.addStretch(0)
+
+    def _make_examples(self) -> QTreeWidget:
+        tree = QTreeWidget()
+        tree.setAccessibleName(self.tr("Examples of the selected step"))
+        tree.setRootIsDecorated(False)
+        tree.setUniformRowHeights(True)
+        tree.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
+        tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        return tree
+
+    def show_row(self, row: PlanRow | None, export: Export | None) -> None:
+        """Tell of a row of an export; without a row, that nothing has to be changed."""
+        if isinstance(row, Finding):
+            self._tell(quoted(row.message), quoted(fix_words(row)), "")
+            self._list([self.tr("Tensors concerned")], tuple((key,) for key in row.keys[:KEYS_SHOWN]))
+        elif row is not None and export is not None:
+            self._tell(quoted(row.title), sentence(quoted(row.evidence)), why(row))
+            self._list([self.tr("Before"), self.tr("After")], examples(row, export))
+        else:
+            self._tell(self.tr("Nothing to change"), self.tr("Names, order and types stay as they are."), "")
+            self._list([""], ())
+
+    def _list(self, titles: list[str], rows: tuple[tuple[str, ...], ...]) -> None:
+        self.examples.clear()
+        self.examples.setColumnCount(len(titles))
+        self.examples.setHeaderLabels(titles)
+        for texts in rows:
+            item = QTreeWidgetItem([safe_text(text) for text in texts])
+            for column, text in enumerate(texts):
+                item.setToolTip(column, tip_text(text, 600))
+                item.setFont(column, self._theme.fixed_font())
+            self.examples.addTopLevelItem(item)
+        self.examples.setVisible(bool(rows))
+
+    def _tell(self, title: str, evidence: str, reason: str) -> None:
+        for label, text in ((self.title, title), (self.evidence, evidence), (self.reason, reason)):
+            label.setText(text)
+            label.setVisible(bool(text))
+
+
+def why(step: Step) -> str:
+    """Say why a step can not be left out, or what leaving it out means."""
+    known = {
+        "section": _tr("Required: loaders look for the tensors at the top of the file."),
+        "unwrap": _tr("Required: loaders do not know names with wrappers in them."),
+        "rename": _tr("Required: the target's loaders know their own names only."),
+        "permute": _tr("Required: without it the export would load without a word and produce gibberish."),
+        "untie": _tr("Required: a loader that believes the tied flag would throw the trained head away."),
+        "config": _tr("Required: it is what makes a folder of tensors a model."),
+        "buffers": _tr("Optional: ticked off, they are carried along."),
+        "cast": _tr("You asked for this; ticked off, types stay as they are."),
+        "drop": _tr("You asked for this; ticked off, these tensors are written."),
+    }
+    if step.id == "tie":
+        return (
+            _tr("Optional: ticked off, the head is written too.") if step.optional else _tr("Required by the layout.")
+        )
+    return known.get(step.id, _tr("Optional.") if step.optional else _tr("Required by the target."))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("plan", text)

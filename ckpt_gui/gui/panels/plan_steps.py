@@ -1,0 +1,151 @@
+"""The list of the fix plan: a row a step, with a box where it can be left out; what blocks comes first, in red."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QBrush, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, QWidget
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.plan import Step
+from ckpt_gui.gui.models.plan_rows import PlanRow, can_be_left, row_name, sentence
+from ckpt_gui.gui.panels.parts import tip_text
+from ckpt_gui.gui.panels.plan_detail import why
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.check_tree import CheckTree
+from ckpt_gui.gui.widgets.units import em, quoted
+
+CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
+EVIDENCE_EMS = 11  # the evidence is shown where at least so much is left for it
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class StepList(CheckTree):
+    """The rows.
+
+    Signals:
+        ticked(id): The box of a step was clicked.
+        chosen(): Another row is selected, or none.
+    """
+
+    ticked = Signal(str)
+    chosen = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self._colours = theme
+        self._rows: list[PlanRow] = []
+        self.setAccessibleName(self.tr("Steps of the fix plan"))
+        tr = self.tr
+        self.setHeaderLabels(["", tr("Step"), tr("Tensors"), tr("Values"), tr("Sure"), tr("Evidence")])
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._set_columns()
+        self.itemChanged.connect(self._on_changed)
+        self.itemSelectionChanged.connect(self.chosen)
+
+    def _set_columns(self) -> None:
+        header = self.header()
+        header.setStretchLastSection(False)
+        header.setMinimumSectionSize(em(self, 1.6))
+        header.setSectionResizeMode(CHECK, QHeaderView.ResizeMode.Fixed)
+        header.resizeSection(CHECK, em(self, 2))
+        for column in (COUNT, VALUES, SURE):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        for column in (STEP, EVIDENCE):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
+        self.headerItem().setTextAlignment(COUNT, _RIGHT)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Divide the room anew."""
+        super().resizeEvent(event)
+        self.share_room()
+
+    def share_room(self) -> None:
+        """Give the steps what they need, and the evidence the rest; none where little is left: it is told beside."""
+        header = self.header()
+        fixed = sum(header.sectionSize(column) for column in (CHECK, COUNT, VALUES, SURE))
+        room = self.viewport().width() - fixed
+        step = max(self.sizeHintForColumn(STEP), header.sectionSizeHint(STEP)) + em(self, 0.5)
+        evidence = room - min(step, max(room * 3 // 5, em(self, 14)))
+        shown = evidence >= em(self, EVIDENCE_EMS)
+        self.setColumnHidden(EVIDENCE, not shown)
+        header.resizeSection(STEP, max(room - evidence if shown else room, em(self, 4)))
+        header.resizeSection(EVIDENCE, evidence)
+
+    # ------------------------------------------------------------------------------------------------------- showing
+
+    def show_rows(self, rows: Sequence[PlanRow], skipped: Collection[str]) -> None:
+        """Show rows; the one that was selected stays so if it is still there."""
+        before = self.row()
+        name = row_name(before) if before is not None else ""
+        with QSignalBlocker(self):
+            self.clear()
+            self._rows = list(rows)
+            for row in rows:
+                made = self._finding(row) if isinstance(row, Finding) else self._step(row, row.id in skipped)
+                self.addTopLevelItem(made)
+            again = next((n for n, row in enumerate(rows) if row_name(row) == name), None)
+            item = self.topLevelItem(again) if again is not None else None
+            if item is not None:
+                self.setCurrentItem(item)
+        self.share_room()
+
+    def row(self) -> PlanRow | None:
+        """Return the selected row."""
+        items = self.selectedItems()
+        index = self.indexOfTopLevelItem(items[0]) if items else -1
+        return self._rows[index] if 0 <= index < len(self._rows) else None
+
+    def _step(self, step: Step, skipped: bool) -> QTreeWidgetItem:
+        tr = self.tr
+        values = tr("change") if step.changes_values else tr("same")
+        sure = tr("certain") if step.certain else tr("likely")
+        evidence = sentence(quoted(step.evidence))
+        item = QTreeWidgetItem(["", quoted(step.title), f"{step.count:,}", values, sure, evidence])
+        item.setCheckState(CHECK, Qt.CheckState.Unchecked if skipped else Qt.CheckState.Checked)
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        item.setFlags(flags | Qt.ItemFlag.ItemIsUserCheckable if can_be_left(step) else flags)
+        item.setToolTip(CHECK, why(step))
+        item.setToolTip(STEP, tip_text(quoted(step.title)))
+        item.setToolTip(EVIDENCE, tip_text(evidence, 600))
+        item.setTextAlignment(COUNT, _RIGHT)
+        for column, told, role in ((VALUES, step.changes_values, "violet"), (SURE, not step.certain, "orange")):
+            item.setForeground(column, QBrush(self._colours.color(role if told else "muted")))
+        item.setForeground(EVIDENCE, QBrush(self._colours.color("muted")))
+        _name_cells(item, tr("left out") if skipped else tr("done"))
+        return item
+
+    def _finding(self, finding: Finding) -> QTreeWidgetItem:
+        text, fix = quoted(finding.message), quoted(finding.fix or "")
+        count = f"{len(finding.keys):,}" if finding.keys else ""
+        item = QTreeWidgetItem(["✗", text, count, "", self.tr("blocks"), fix])
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+        item.setTextAlignment(COUNT, _RIGHT)
+        item.setTextAlignment(CHECK, Qt.AlignmentFlag.AlignCenter)
+        ground = QBrush(self._colours.tint("red", 0.10))
+        for column in range(self.columnCount()):
+            item.setForeground(column, QBrush(self._colours.color("red")))
+            item.setBackground(column, ground)
+            item.setToolTip(column, tip_text(f"{text} {fix}".strip(), 600))
+        font = item.font(STEP)
+        font.setBold(True)
+        item.setFont(STEP, font)
+        _name_cells(item, self.tr("blocks the export"))
+        return item
+
+    def _on_changed(self, item: QTreeWidgetItem, column: int) -> None:
+        row = self._rows[self.indexOfTopLevelItem(item)]
+        if column == CHECK and isinstance(row, Step):
+            self.ticked.emit(row.id)
+
+
+def _name_cells(item: QTreeWidgetItem, state: str) -> None:
+    role = Qt.ItemDataRole.AccessibleTextRole
+    item.setData(CHECK, role, state)
+    item.setData(STEP, role, f"{item.text(STEP)}, {state}. {item.text(EVIDENCE)}")
