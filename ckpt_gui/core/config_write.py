@@ -18,6 +18,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.model_config import HF_DIMS, ModelConfig, meta_ffn
 
+_MISTRALS = ("mistral", "mixtral")  # families whose params.json is mistral-inference's
 # Llama 1 and 2 as Meta released them have no rope_theta, no length; transformers assumes these.
 _ROPE_THETA, _MAX_POSITIONS = 10000.0, 4096
 # Llama 3: its rotary base (with a context of 8192) and its vocabulary (with its begin and end of text).
@@ -41,16 +42,18 @@ def hf_config(
     inner = written.get("text_config")
     true = dict.fromkeys(biases, True)  # a bias that the config denies would be left out without a word
     if isinstance(inner, Mapping):
-        written["text_config"] = _text_fields(dict(inner) | true, config, dims, dtype, tied)
+        written["text_config"] = _text_fields(dict(inner) | true, family, dims, dtype, tied)
         return _tied_at_top(written, dtype, tied)
-    return _text_fields(written | true, config, dims, dtype, tied)
+    return _text_fields(written | true, family, dims, dtype, tied)
 
 
 def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
     """Return a new config for a source that has none in Hugging Face's terms: every size, every fact of params.json."""
     written = {"architectures": [family.architecture], "model_type": family.model_types[0], **dict(family.defaults)}
     written |= {fields[0]: dims[name] for name, fields in HF_DIMS.items() if name in dims}
-    if family.name == "mistral":  # transformers takes an absent window for one of 4,096
+    if isinstance(moe := _flat(config.raw).get("moe"), Mapping) and "num_experts_per_tok" in moe:
+        written["num_experts_per_tok"] = moe["num_experts_per_tok"]
+    if family.name in _MISTRALS:  # transformers takes an absent window for one of 4,096
         written["sliding_window"] = _flat(config.raw).get("sliding_window")
     long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
     written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
@@ -64,23 +67,25 @@ def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict
 
 
 def _text_fields(
-    written: dict[str, Any], config: ModelConfig, dims: Mapping[str, int], dtype: str, tied: bool
+    written: dict[str, Any], family: Family, dims: Mapping[str, int], dtype: str, tied: bool
 ) -> dict[str, Any]:
     for name, fields in HF_DIMS.items():
         there = next((f for f in fields if written.get(f) is not None), None)
         if there and name in dims:
             written[there] = dims[name]
-    written |= _implied(written, dims)
+    written |= _implied(written, family, dims)
     written |= _old_rope(written)
+    written |= {old: written.pop(new) for new, old in family.spelling if written.get(new) is not None}
     written.pop("dtype", None)
     return written | {"torch_dtype": torch_name(dtype), "tie_word_embeddings": tied}
 
 
-def _implied(written: Mapping[str, Any], dims: Mapping[str, int]) -> dict[str, int]:
+def _implied(written: Mapping[str, Any], family: Family, dims: Mapping[str, int]) -> dict[str, int]:
     """Return sizes that the config leaves to a default which does not fit the tensors."""
     heads, hidden = dims.get("heads", 0), dims.get("hidden", 0)
     found = {}
-    if heads and dims.get("head_dim", 0) * heads != hidden and "hidden_size" in written:
+    sized = any("head_dim" in symbol for slot in family.slots for symbol in slot.shape)
+    if sized and heads and dims.get("head_dim", 0) * heads != hidden and "hidden_size" in written:
         found["head_dim"] = dims["head_dim"]
     if heads and dims.get("kv_heads", heads) != heads and "num_attention_heads" in written:
         found["num_key_value_heads"] = dims["kv_heads"]
@@ -139,10 +144,14 @@ def meta_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) ->
         "dim": "hidden", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "kv_heads", "vocab_size": "vocab",
     }  # fmt: skip
     written |= {field: dims[name] for field, name in names.items() if name in dims}
-    if family.name == "mistral":
+    if family.name in _MISTRALS:
         written |= {"head_dim": _head_dim(dims), "hidden_dim": dims["ffn"]}
         if config.raw.get("sliding_window") is not None:
             written["sliding_window"] = config.raw["sliding_window"]
+        if "experts" in dims:
+            own = written.get("moe") if isinstance(written.get("moe"), Mapping) else {}
+            chosen = config.raw.get("num_experts_per_tok", own.get("num_experts_per_tok", 2))
+            written["moe"] = {**own, "num_experts": dims["experts"], "num_experts_per_tok": chosen}
     else:
         written = _meta_widths(written, dims)
     written["norm_eps"] = config.norm_eps if config.norm_eps is not None else 1e-5

@@ -21,7 +21,7 @@ EXAMPLES = 4
 
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
-    makers = (_section, _unwrap, _rename, _permute, _buffers, _tie, _untie, _copy, _user, _cast, _config)
+    makers = (_section, _unwrap, _rename, _rearrange, _permute, _buffers, _tie, _untie, _copy, _user, _cast, _config)
     return tuple(step for maker in makers if (step := maker(export)))
 
 
@@ -75,6 +75,25 @@ def _rename(export: Export) -> Step | None:
     expected = len(plan.entries) + len(plan.missing)
     evidence = f"{len(plan.entries)} of {expected} expected tensors found by name and shape"
     return Step("rename", title, len(entries), evidence, examples=_pairs(entries), keys=_keys(entries))
+
+
+_REARRANGING = ("take", "concat", "pick", "stack", "transpose", "reshape", "regroup")
+
+
+def _rearrange(export: Export) -> Step | None:
+    """Say that tensors are taken apart, put together or turned: no value changes, its place does."""
+    entries = [e for e in export.entries if any(op.name in _REARRANGING for op in e.ops)]
+    if not entries:
+        return None
+    dims = export.plan.dims
+    words = dict.fromkeys(op.describe(dims) for e in entries for op in e.ops if op.name in ("transpose", "regroup"))
+    kinds = {op.name for e in entries for op in e.ops}
+    words |= dict.fromkeys(["taken apart"] if kinds & {"take", "pick"} else [])
+    words |= dict.fromkeys(["put together"] if kinds & {"concat", "stack"} else [])
+    before, after = (title_of(x.name) if x else "?" for x in (export.plan.layout, export.layout))
+    evidence = f"{before} and {after} keep the same values in other tensors: {', '.join(words) or 'in another shape'}"
+    return Step("rearrange", "Take tensors apart and put them together", len(entries), evidence, changes_values=True,
+                examples=_pairs(entries), keys=_keys(entries))  # fmt: skip
 
 
 def _permute(export: Export) -> Step | None:

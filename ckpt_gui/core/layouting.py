@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
-from ckpt_gui.core.families.rules import to_stored
+from ckpt_gui.core.families.rules import parted, to_stored
 from ckpt_gui.core.families.schema import Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
-from ckpt_gui.core.passes.check import stored_key
+from ckpt_gui.core.passes.check import stored_key, stored_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.tensors import TensorSpec
 
@@ -37,6 +37,8 @@ def to_layout(
         rule = rules[name]
         if rule is None:
             made += parts
+        elif rule.merges:
+            made += [one for part in parts for one in _parted(part, rule, plan)]
         elif isinstance(rule.hub, str) and not rule.stack:
             made += [_single(part, rule, name, plan) for part in parts]
         elif (fused := _fused(parts, rule, name, plan)) is None:
@@ -52,6 +54,19 @@ def _single(entry: Entry, rule: Rule, name: str, plan: Plan) -> Entry:
     return Entry(TensorSpec(name, entry.output.dtype, shape), expr, entry.why)
 
 
+def _parted(entry: Entry, rule: Rule, plan: Plan) -> list[Entry]:
+    """Return the stored tensors that make up a hub tensor; where sizes are not known, the export asks for them."""
+    made = []
+    for name, expr in zip(stored_keys(rule, entry.key), parted(rule, entry.expr), strict=True):
+        expr = _without_permutation(expr, plan)
+        try:
+            shape = shape_of(expr, plan.dims)
+        except (CheckpointError, KeyError):
+            shape = entry.output.shape
+        made.append(Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{rule.hub} holds {template(name)}"))
+    return made
+
+
 def _fused(parts: Sequence[Entry], rule: Rule, name: str, plan: Plan) -> Entry | None:
     """Return the fused tensor, or None if some of its parts are not there or do not fit."""
     ordered = sorted(parts, key=lambda e: _place(rule, e.key))
@@ -65,7 +80,7 @@ def _fused(parts: Sequence[Entry], rule: Rule, name: str, plan: Plan) -> Entry |
         shape = shape_of(expr, plan.dims)
     except (CheckpointError, KeyError):
         return None
-    return Entry(TensorSpec(name, ordered[0].output.dtype, shape), expr, f"{rule.stored} holds {', '.join(rule.hubs)}")
+    return Entry(TensorSpec(name, ordered[0].output.dtype, shape), expr, f"{rule.name} holds {', '.join(rule.hubs)}")
 
 
 def _place(rule: Rule, hub: str) -> tuple[int, int]:

@@ -161,6 +161,9 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
         if "hidden" in dims:
             dims.setdefault("head_dim", dims["hidden"] // max(dims["heads"], 1))
             dims.setdefault("ffn", meta_ffn(dims["hidden"], flat.get("multiple_of"), flat.get("ffn_dim_multiplier")))
+    moe = flat.get("moe")
+    if isinstance(moe, Mapping) and (experts := _whole(moe.get("num_experts"))):
+        dims["experts"] = experts
     scaling, unknown = _meta_scaling(flat, dims)
     return ModelConfig(
         origin="params.json",

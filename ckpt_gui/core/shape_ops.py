@@ -24,14 +24,20 @@ _ROW_READS = 64 << 10  # slices of rows at least this long are read one by one, 
 
 
 def size_of(symbol: Symbol, dims: Dims) -> int:
-    """Return the value of a symbol or a product of symbols, such as `heads*head_dim` or `2*ffn`.
+    """Return the value of a symbol, a product of symbols, or a sum of products.
+
+    >>> size_of("heads*head_dim+2*kv_heads*head_dim", {"heads": 4, "kv_heads": 2, "head_dim": 8})
+    64
 
     Raises:
         KeyError: A dim is not known.
     """
     if isinstance(symbol, int):
         return symbol
-    return math.prod(int(name) if name.isdigit() else dims[name] for name in symbol.split("*"))
+    return sum(
+        math.prod(int(name) if name.isdigit() else dims[name] for name in product.split("*"))
+        for product in symbol.split("+")
+    )
 
 
 def symbols_of(symbol: Symbol) -> tuple[str, ...]:
@@ -42,7 +48,8 @@ def symbols_of(symbol: Symbol) -> tuple[str, ...]:
     """
     if isinstance(symbol, int) or symbol == EQUAL:
         return ()
-    return tuple(name for name in symbol.split("*") if not name.isdigit())
+    names = (name for product in symbol.split("+") for name in product.split("*"))
+    return tuple(dict.fromkeys(name for name in names if not name.isdigit()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +290,51 @@ class Reshape:
         return "seen in another shape"
 
 
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """Put rows that are groups of parts as parts of groups: `[q k v]` head by head becomes all q, all k, all v.
+
+    Attributes:
+        groups: How many groups there are before, in symbols (`heads`).
+        parts: How many parts a group has.
+    """
+
+    name: ClassVar[str] = "regroup"
+    groups: Symbol
+    parts: Symbol
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The dims in its numbers."""
+        return tuple(dict.fromkeys((*symbols_of(self.groups), *symbols_of(self.parts))))
+
+    def inverse(self) -> Regroup:
+        """Return the way back."""
+        return Regroup(self.parts, self.groups)
+
+    def shape(self, shapes: Sequence[Shape], dims: Dims) -> Shape:
+        """Rows change places; the shape stays.
+
+        Raises:
+            CheckpointError: The rows are not a whole number a part.
+        """
+        (shape,) = shapes
+        groups, parts = size_of(self.groups, dims), size_of(self.parts, dims)
+        if not shape or shape[0] % (groups * parts):
+            raise CheckpointError("shape-mismatch", f"A tensor of the shape {shape} is not {groups} × {parts} parts.")
+        return shape
+
+    def apply(self, parts: Sequence[Stream], dims: Dims) -> Stream:
+        """Return the regrouped tensor as a stream."""
+        shape = self.shape([p.shape for p in parts], dims)
+        return _Regrouped(parts[0], shape, size_of(self.groups, dims), size_of(self.parts, dims))
+
+    def describe(self, dims: Dims) -> str:
+        """Say what happens, for a person."""
+        groups, parts = (dims.get(str(n), n) for n in (self.groups, self.parts))
+        return f"rows regrouped, {groups} groups of {parts} → {parts} groups of {groups}"
+
+
 class _Base:
     """What all streams over streams have: type, shape, and the bytes of an element."""
 
@@ -405,3 +457,22 @@ class _Transposed(_Base):
                 read_any(self.inner, origin + i * pitch + first * self.item, block[i])
         cells: Any = block.reshape(self.high, rows, self.item)
         out.reshape(rows, self.high, self.item)[:] = cells.transpose(1, 0, 2)
+
+
+class _Regrouped(_Base):
+    """A tensor whose runs of rows change places: run (i, j) of groups × parts becomes run (j, i)."""
+
+    def __init__(self, inner: Stream, shape: Shape, groups: int, parts: int) -> None:
+        super().__init__([inner], shape)
+        self.groups, self.count, self.unit = groups, parts, 1
+        self.run = math.prod(shape) * self.item // max(groups * parts, 1)
+
+    def read_into(self, start: int, out: Bytes) -> None:
+        done = 0
+        while done < out.nbytes:
+            which, inside = divmod(start + done, self.run)
+            part, group = divmod(which, self.groups)
+            size = min(out.nbytes - done, self.run - inside)
+            origin = (group * self.count + part) * self.run + inside
+            read_any(self.parts[0], origin, out[done : done + size])
+            done += size

@@ -21,7 +21,7 @@ from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Target, retarget
-from ckpt_gui.core.shape_ops import Concat, Pick, Stack, Take, Transpose
+from ckpt_gui.core.shape_ops import Concat, Pick, Regroup, Stack, Take, Transpose, size_of
 from ckpt_gui.core.tensors import Sidecars, TensorRef
 
 
@@ -147,6 +147,9 @@ def _joined(op: Op, parts: list[Any], dims: Mapping[str, int]) -> Any:
         return torch.cat(parts, op.dim)
     if isinstance(op, Stack):
         return torch.stack(parts)
+    if isinstance(op, Regroup):
+        groups, count = size_of(op.groups, dims), size_of(op.parts, dims)
+        return parts[0].unflatten(0, (groups, count, -1)).transpose(0, 1).reshape(shape)
     if isinstance(op, Take):
         lengths = op.lengths(parts[0].shape[op.dim], dims)
         return parts[0].narrow(op.dim, sum(lengths[: op.index]), lengths[op.index]).contiguous().clone()

@@ -96,7 +96,7 @@ def test_a_backbone_beside_its_head() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [["fc.weight"], ["transformer.h.0.attn.c_attn.weight"], [f"a.{n}" for n in range(9)], ["\x00"]]
+    "keys", [["fc.weight"], ["encoder.block.0.layer.0.SelfAttention.q.weight"], [f"a.{n}" for n in range(9)], ["\x00"]]
 )
 def test_unknown(keys: list[str]) -> None:
     made = models.keys_plan(keys)

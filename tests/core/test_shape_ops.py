@@ -11,10 +11,10 @@ import pytest
 from ckpt_gui.core import shape_ops
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.exprs import make, shape_of
-from ckpt_gui.core.families.rules import to_hub, to_stored
+from ckpt_gui.core.families.rules import merged, parted, to_hub, to_stored
 from ckpt_gui.core.families.schema import Rule, Split
 from ckpt_gui.core.ops import Op, RopePermute
-from ckpt_gui.core.shape_ops import EQUAL, Concat, Pick, Reshape, Stack, Take, Transpose
+from ckpt_gui.core.shape_ops import EQUAL, Concat, Pick, Regroup, Reshape, Stack, Take, Transpose, size_of, symbols_of
 from ckpt_gui.core.tensors import TensorRef
 
 DIMS = {"heads": 3, "kv_heads": 1, "head_dim": 2, "e": 3, "h": 5, "i": 4}
@@ -81,6 +81,25 @@ def test_stack_pick_transpose_reshape(rng: np.random.Generator, monkeypatch: pyt
         check(Transpose(), [ArrayStream(slices[0])], slices[0].T)
 
 
+def test_regroup(rng: np.random.Generator) -> None:
+    """Rows of q, k and v head by head, and all of q, all of k, all of v."""
+    array = rng.integers(0, 60000, (18, 7), dtype=np.uint16)
+    by_kind = array.reshape(3, 3, 2, 7).transpose(1, 0, 2, 3).reshape(18, 7)
+    check(Regroup("heads", 3), [ArrayStream(array, 14)], by_kind)
+    check(Regroup(2, 3), [ArrayStream(array)], array.reshape(2, 3, 3, 7).transpose(1, 0, 2, 3).reshape(18, 7))
+    check(Regroup(2, 3).inverse(), [ArrayStream(array)], array.reshape(3, 2, 3, 7).transpose(1, 0, 2, 3).reshape(18, 7))
+    check(Regroup("heads", 3), [ArrayStream(array[:, 0].copy())], by_kind[:, 0])
+    ref = TensorRef("qkv", "bf16", (18, 7))
+    assert make(Regroup("heads", 3), make(Regroup(3, "heads"), ref)) is ref
+    assert Regroup("heads", 3).needs == ("heads",)
+    assert "3 groups of 4" in Regroup(3, "i").describe(DIMS)
+
+
+def test_sums_of_symbols() -> None:
+    assert size_of("heads*head_dim+2*kv_heads*head_dim", DIMS) == 10
+    assert symbols_of("heads*head_dim+2*kv_heads*head_dim") == ("heads", "head_dim", "kv_heads")
+
+
 @pytest.mark.parametrize(
     ("op", "shapes"),
     [
@@ -92,6 +111,8 @@ def test_stack_pick_transpose_reshape(rng: np.random.Generator, monkeypatch: pyt
         (Pick(3, 4), [(3, 2)]),
         (Transpose(), [(3,)]),
         (Reshape(("h",), ("i",)), [(5,)]),
+        (Regroup("heads", 3), [(10, 2)]),
+        (Regroup("heads", 3), [()]),
     ],
 )
 def test_what_does_not_fit_is_refused(op: Op, shapes: list[tuple[int, ...]]) -> None:
@@ -119,6 +140,23 @@ EXPERTS = Rule(
     split=Split((EQUAL, EQUAL)),
     stack="expert",
 )
+
+
+MERGED = Rule(
+    ("l.{layer}.q", "l.{layer}.k", "l.{layer}.v"),
+    "h.{layer}.qkv",
+    split=Split(("heads*head_dim", "kv_heads*head_dim", "kv_heads*head_dim")),
+    each=((RopePermute("heads"),), (RopePermute("kv_heads"),), ()),
+)
+
+
+def test_parts_that_make_up_a_tensor_and_the_way_back_are_nothing() -> None:
+    refs = [TensorRef(name, "bf16", (rows, 4)) for name, rows in (("q", 6), ("k", 2), ("v", 2))]
+    hub = merged(MERGED, refs)
+    assert shape_of(hub, DIMS) == (10, 4)
+    assert all(back is ref for back, ref in zip(parted(MERGED, hub), refs, strict=True))
+    whole = TensorRef("qkv", "bf16", (10, 4))
+    assert merged(MERGED, parted(MERGED, whole)) is whole
 
 
 @pytest.mark.parametrize(("rule", "shape", "count"), [(QKV, (10, 4), 0), (EXPERTS, (3, 5, 8), 3)])

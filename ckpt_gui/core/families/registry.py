@@ -6,14 +6,15 @@ A new family is one file beside this one and one line in `MODULES`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ckpt_gui.core.families import llama
+from ckpt_gui.core.families import deepseek, gpt2, gpt_neox, gpt_oss, llama, llama4, mixtral, phi, qwen_moe
 from ckpt_gui.core.families.schema import Family, Layout
 from ckpt_gui.core.keys import anonymous, template
+from ckpt_gui.core.ops import Shape
 
-MODULES = (llama,)
+MODULES = (llama, mixtral, qwen_moe, phi, gpt2, gpt_neox, deepseek, gpt_oss, llama4)
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
 BY_NAME: dict[str, Family] = {family.name: family for family in FAMILIES}
 LAYOUTS: tuple[str, ...] = tuple(dict.fromkeys(layout.name for family in FAMILIES for layout in family.layouts))
@@ -30,6 +31,8 @@ class Match:
         matched: Keys that are weights of the layout.
         total: Keys in all.
         lacking: Kinds of tensors that the family expects and the keys lack.
+        misfits: Sizes that contradict each other when the shapes are read as the layout's: layouts with the same names
+            are told apart by them.
     """
 
     family: Family
@@ -38,6 +41,7 @@ class Match:
     matched: int
     total: int
     lacking: int
+    misfits: int = 0
 
 
 def templates(keys: Iterable[str]) -> Counter[str]:
@@ -51,19 +55,48 @@ def count_matches(counts: Counter[str], layout: Layout, prefix: str = "") -> int
     return sum(n for t, n in counts.items() if t in table or (prefix and prefix + t in table))
 
 
-def best_matches(counts: Counter[str]) -> tuple[Match, ...]:
-    """Return the families and layouts that fit most keys: those first that lack least, then in the registry's order."""
+def best_matches(counts: Counter[str], shapes: Mapping[str, Shape] | None = None) -> tuple[Match, ...]:
+    """Return the families and layouts that fit most keys: those first that lack least, then in the registry's order.
+
+    Args:
+        counts: How many keys have each template.
+        shapes: The shape of one tensor of each template; of layouts that differ in nothing else, the one that it fits
+            comes first.
+    """
     found = [
         Match(family, layout, prefix, count_matches(counts, layout, prefix), counts.total(), 0)
         for family in FAMILIES
         for layout in family.layouts
-        for prefix in (("", "model.") if layout.name == "hf" else ("",))
+        for prefix in (("", _backbone(family)) if layout.name == "hf" else ("",))
     ]
     best = max((m.matched for m in found), default=0)
     top = [m for m in found if m.matched == best and best > 0]
     plain = [m for m in top if not m.prefix]
-    judged = [replace(m, lacking=_lacking(counts, m)) for m in plain or top]
-    return tuple(sorted(judged, key=lambda m: m.lacking))
+    judged = [replace(m, lacking=_lacking(counts, m), misfits=_misfits(shapes or {}, m)) for m in plain or top]
+    return tuple(sorted(judged, key=lambda m: (m.lacking, m.misfits)))
+
+
+def _backbone(family: Family) -> str:
+    """Return what a bare backbone's names lack: the first segment of the embedding's (`model.`, `transformer.`)."""
+    return (family.role("embedding") or "").partition(".")[0] + "."
+
+
+def _misfits(shapes: Mapping[str, Shape], match: Match) -> int:
+    """Return how many sizes are given twice, and not alike, when the shapes are read as those of the layout."""
+    rules, slots = match.layout.by_stored, match.family.by_slot
+    sizes: dict[str, set[int]] = {}
+    for stored, shape in shapes.items():
+        rule = rules.get(stored) or rules.get(match.prefix + stored)
+        if rule is None or rule.merges or rule.split or rule.stack or any(op.needs for op in rule.ops):
+            continue
+        symbols = slots[anonymous(rule.hubs[0])].shape
+        if len(symbols) != len(shape):
+            continue
+        for op in rule.ops:
+            shape = op.shape([shape], {})
+        for symbol, size in zip(symbols, shape, strict=True):
+            sizes.setdefault(symbol, set()).add(size)
+    return sum(len(found) - 1 for found in sizes.values())
 
 
 def _lacking(counts: Counter[str], match: Match) -> int:

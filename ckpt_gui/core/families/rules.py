@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ckpt_gui.core.exprs import Expr, chain, inverse, make
 from ckpt_gui.core.families.schema import Rule
+from ckpt_gui.core.ops import Op
 from ckpt_gui.core.shape_ops import Concat, Pick, Stack, Take
 
 Indices = Mapping[str, int]
@@ -30,7 +31,7 @@ def to_hub(rule: Rule, stored: Expr, indices: Indices, count: int = 0) -> list[t
 def _parts(rule: Rule, whole: Expr, indices: Indices) -> list[tuple[str, Expr]]:
     split = rule.split
     parts = [make(Take(split.dim, i, split.sizes), whole) for i in range(len(rule.hubs))] if split else [whole]
-    chains = rule.each or ((),) * len(parts)
+    chains = _chains(rule, len(parts))
     return [(hub.format(**indices), chain(ops, part)) for hub, part, ops in zip(rule.hubs, parts, chains, strict=True)]
 
 
@@ -48,6 +49,25 @@ def to_stored(rule: Rule, parts: Sequence[Expr]) -> Expr:
 
 
 def _whole(rule: Rule, parts: Sequence[Expr]) -> Expr:
-    chains = rule.each or ((),) * len(parts)
+    chains = _chains(rule, len(parts))
     undone = [chain(inverse(ops), part) for ops, part in zip(chains, parts, strict=True)]
     return make(Concat(rule.split.dim, rule.split.sizes), *undone) if rule.split else undone[0]
+
+
+def merged(rule: Rule, parts: Sequence[Expr]) -> Expr:
+    """Return how a hub tensor is made of the stored tensors that make it up, in order."""
+    assert rule.split is not None
+    done = [chain(ops, part) for ops, part in zip(_chains(rule, len(parts)), parts, strict=True)]
+    return make(Concat(rule.split.dim, rule.split.sizes), *done)
+
+
+def parted(rule: Rule, hub: Expr) -> list[Expr]:
+    """Return how the stored tensors that make up a hub tensor are made of it, in order."""
+    split = rule.split
+    assert split is not None
+    parts = [make(Take(split.dim, i, split.sizes), hub) for i in range(len(rule.storeds))]
+    return [chain(inverse(ops), part) for ops, part in zip(_chains(rule, len(parts)), parts, strict=True)]
+
+
+def _chains(rule: Rule, count: int) -> tuple[tuple[Op, ...], ...]:
+    return rule.each or ((),) * count

@@ -14,6 +14,8 @@ from ckpt_gui.core.keys import anonymous, index_names
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.shape_ops import Symbol
 
+EXTRA = "extra"  # the kind of layers that stand behind those that the config counts
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -27,6 +29,7 @@ class Slot:
             empty where it is always there.
         group: Kind of layer that has it (`dense`, `moe`), where layers are of several kinds; a layer is of the kinds of
             which it has a tensor. Empty where every layer has it.
+        own_type: True if it may well have another element type than the rest.
     """
 
     key: str
@@ -34,6 +37,7 @@ class Slot:
     role: str = ""
     when: str = ""
     group: str = ""
+    own_type: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One stored key ⇄ one hub key, or several that the stored tensor holds.
+    """One stored key ⇄ one hub key, or several that the stored tensor holds, or several that make up one hub tensor.
 
     On the way to the hub the stored tensor goes through `ops`, is picked apart along `stack`, then along `split`, and
     each part goes through its own chain in `each`. On the way back the inverses run in the opposite order.
+    Where several stored tensors make up one hub tensor, `split` says how they lie in that one, and `each` comes before.
 
     Attributes:
-        stored: Name in the layout.
+        stored: Name in the layout, or the names in the order in which the parts lie in the hub tensor.
         hub: Name of the slot, or of the slots in the order in which the parts lie.
         ops: Value changes of the stored tensor as a whole.
         split: How it is taken apart; None for one slot.
@@ -65,7 +70,7 @@ class Rule:
         stack: Name of the hub's index that the stored tensor's first dimension counts (`expert`); empty without.
     """
 
-    stored: str
+    stored: str | tuple[str, ...]
     hub: str | tuple[str, ...]
     ops: tuple[Op, ...] = ()
     split: Split | None = None
@@ -76,6 +81,21 @@ class Rule:
     def hubs(self) -> tuple[str, ...]:
         """The slots, as a tuple."""
         return (self.hub,) if isinstance(self.hub, str) else self.hub
+
+    @property
+    def storeds(self) -> tuple[str, ...]:
+        """The stored names, as a tuple."""
+        return (self.stored,) if isinstance(self.stored, str) else self.stored
+
+    @property
+    def merges(self) -> bool:
+        """True if several stored tensors make up one hub tensor."""
+        return not isinstance(self.stored, str)
+
+    @property
+    def name(self) -> str:
+        """The stored name, or the first of them."""
+        return self.storeds[0]
 
     @property
     def reshapes(self) -> bool:
@@ -119,7 +139,7 @@ class Layout:
     @cached_property
     def by_stored(self) -> dict[str, Rule]:
         """Rules by the stored key's anonymous template."""
-        return {anonymous(r.stored): r for r in self.rules}
+        return {anonymous(stored): rule for rule in self.rules for stored in rule.storeds}
 
     @cached_property
     def by_hub(self) -> dict[str, Rule]:
@@ -146,6 +166,7 @@ class Family:
         tie_default: `tie_word_embeddings` of the config class when the flag is absent.
         row_order: Rotary convention by layout, for the user's eyes.
         defaults: Fields of a new config.json where the source has none in Hugging Face's terms.
+        spelling: Fields of config.json that transformers 5 calls anew, with the name that version 4 reads, and 5 too.
         source: Where the table was taken from.
     """
 
@@ -158,6 +179,7 @@ class Family:
     tie_default: bool
     row_order: tuple[tuple[str, str], ...] = ()
     defaults: tuple[tuple[str, object], ...] = ()
+    spelling: tuple[tuple[str, str], ...] = ()
     source: str = ""
 
     @cached_property
@@ -186,7 +208,7 @@ def check_family(family: Family) -> list[str]:
     if len(slots) != len(family.slots):
         faults.append(f"{family.name}: two slots share a template")
     for layout in family.layouts:
-        if len(layout.by_stored) != len(layout.rules):
+        if len(layout.by_stored) != sum(len(r.storeds) for r in layout.rules):
             faults.append(f"{family.name}/{layout.name}: a stored key is claimed twice")
         if layout.by_stored.keys() & layout.by_ignored.keys():
             faults.append(f"{family.name}/{layout.name}: a key is both a weight and ignored")
@@ -198,9 +220,7 @@ def check_family(family: Family) -> list[str]:
             for hub in rule.hubs
             if anonymous(hub) not in slots or not _same_indices(rule, hub)
         ]
-        faults += [
-            f"{family.name}/{layout.name}: the parts of {r.stored} do not add up" for r in layout.rules if _odd(r)
-        ]
+        faults += [f"{family.name}/{layout.name}: the parts of {r.name} do not add up" for r in layout.rules if _odd(r)]
         if len(layout.by_hub) != sum(len(r.hubs) for r in layout.rules):
             faults.append(f"{family.name}/{layout.name}: a hub key is made twice")
     return faults
@@ -208,7 +228,8 @@ def check_family(family: Family) -> list[str]:
 
 def _same_indices(rule: Rule, hub: str) -> bool:
     """Return True if a hub key has the stored key's indices, and that of the stack besides."""
-    return set(index_names(hub)) - {rule.stack} == set(index_names(rule.stored)) and (
+    found = set(index_names(hub)) - {rule.stack}
+    return all(found == set(index_names(stored)) for stored in rule.storeds) and (
         not rule.stack or rule.stack in index_names(hub)
     )
 
@@ -216,4 +237,6 @@ def _same_indices(rule: Rule, hub: str) -> bool:
 def _odd(rule: Rule) -> bool:
     """Return True if a rule's parts, chains and slots are not equally many."""
     parts = len(rule.split.sizes) if rule.split else 1
-    return parts != len(rule.hubs) or (bool(rule.each) and len(rule.each) != parts)
+    if rule.merges and (rule.stack or rule.ops or len(rule.hubs) != 1):
+        return True
+    return parts != len(rule.storeds if rule.merges else rule.hubs) or (bool(rule.each) and len(rule.each) != parts)

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.families.schema import Layout, Rule, Slot
+from ckpt_gui.core.families.schema import EXTRA, Layout, Rule, Slot
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
+from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.shape_ops import size_of, symbols_of
 from ckpt_gui.core.tensors import TensorSpec
 
 
@@ -23,9 +25,10 @@ def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
     if plan.family is None:
         return
     present = {template(e.key) for e in plan.entries}
+    sets = {slot.when for slot in plan.family.slots if slot.when and anonymous(slot.key) in present} - set(FLAGS)
     kinds = _kinds_of_layers(plan)
     for slot in plan.family.slots:
-        if not _wanted(slot, plan, anonymous(slot.key) in present):
+        if not _wanted(slot, plan, anonymous(slot.key) in present or slot.when in sets):
             continue
         shape = tuple(_size(symbol, plan.dims) for symbol in slot.shape)
         for numbers in _numbers(slot, plan, kinds):
@@ -41,9 +44,16 @@ def _kinds_of_layers(plan: Plan) -> dict[int, set[str]]:
         return kinds
     for entry in plan.entries:
         slot = slots.get(template(entry.key))
-        if slot and slot.group:
+        if slot and slot.group and "{layer}" in slot.key:
             kinds.setdefault(bind(slot.key, entry.key)["layer"], set()).add(slot.group)
     return kinds
+
+
+def _usual_kind(plan: Plan, kinds: Mapping[int, set[str]]) -> str:
+    """Return the kind of layers that are most: a layer that has no tensor of any kind has lost those."""
+    counts = Counter(kind for found in kinds.values() for kind in found if kind != EXTRA)
+    groups = [slot.group for slot in plan.family.slots if slot.group] if plan.family else []
+    return counts.most_common(1)[0][0] if counts else next(iter(groups), "")
 
 
 def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[dict[str, int]]:
@@ -52,10 +62,13 @@ def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[
     if not names:
         yield {}
         return
-    usual = plan.family.slots[0].group if plan.family else ""
+    if "layer" not in names:  # blocks of another part of the model, such as an image encoder
+        yield from ({names[0]: number} for number in range(plan.dims.get(names[0] + "s", 0)))
+        return
+    usual = _usual_kind(plan, kinds)
     layers = range(plan.dims.get("layers", 0))
     for layer in layers:
-        if slot.group and slot.group not in kinds.get(layer, {usual}):
+        if slot.group and slot.group not in (kinds.get(layer) or {usual}):
             continue
         if "expert" in names:
             yield from ({"layer": layer, "expert": expert} for expert in range(plan.dims.get("experts", 0)))
@@ -73,12 +86,7 @@ def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:
 
 
 def _size(symbol: str, dims: Mapping[str, int]) -> int | None:
-    size = 1
-    for name in symbol.split("*"):
-        if not name.isdigit() and name not in dims:
-            return None
-        size *= int(name) if name.isdigit() else dims[name]
-    return size
+    return size_of(symbol, dims) if set(symbols_of(symbol)) <= dims.keys() else None
 
 
 def stored_name(layout: Layout, hub: str) -> str:
@@ -88,9 +96,15 @@ def stored_name(layout: Layout, hub: str) -> str:
 
 
 def stored_key(rule: Rule, hub: str) -> str:
-    """Return the stored key that a rule has for a hub key."""
+    """Return the stored key that a rule has for a hub key; the first of those that make it up."""
+    return stored_keys(rule, hub)[0]
+
+
+def stored_keys(rule: Rule, hub: str) -> tuple[str, ...]:
+    """Return the stored keys that a rule has for a hub key."""
     slot = next(h for h in rule.hubs if anonymous(h) == template(hub))
-    return rule.stored.format(**bind(slot, hub))
+    numbers = bind(slot, hub)
+    return tuple(stored.format(**numbers) for stored in rule.storeds)
 
 
 def check(plan: Plan) -> Plan:
@@ -127,9 +141,10 @@ def _missing(plan: Plan) -> list[Finding]:
     lost = [s for s in plan.missing if stored_name(plan.layout, s.key) not in doubled]
     if not lost:
         return []
-    names = tuple(stored_name(plan.layout, spec.key) for spec in lost)
+    there = {e.key for e in plan.unmapped}
+    names = tuple(_lost_name(plan.layout, spec.key, there) for spec in lost)
     layers = Counter(n[0] for spec in lost if (n := indices(spec.key)))
-    per_layer = sum(1 for r in plan.layout.rules if "{layer}" in r.stored and not r.stored.endswith(".bias"))
+    per_layer = sum(1 for r in plan.layout.rules if "{layer}" in r.name and not r.name.endswith(".bias"))
     whole = sorted(n for n, count in layers.items() if count >= per_layer)
     total = len(plan.entries) + len(names)
     are = "is" if len(names) == 1 else "are"
@@ -137,6 +152,13 @@ def _missing(plan: Plan) -> list[Finding]:
     text += f" and {len(names) - 1} more" if len(names) > 1 else ""
     text += f" (all of layer {', '.join(map(str, whole[:8]))})" if whole else ""
     return [Finding("missing-tensor", "error", text + ".", names, _missing_advice(plan), blocking=True)]
+
+
+def _lost_name(layout: Layout, hub: str, there: set[str]) -> str:
+    """Return the stored name of a lost hub tensor: of its parts the first that is not there."""
+    rule = layout.by_hub.get(template(hub))
+    names = stored_keys(rule, hub) if rule else (hub,)
+    return next((name for name in names if name not in there), names[0])
 
 
 def _doubled(plan: Plan) -> set[str]:
@@ -181,12 +203,14 @@ def _unexpected(plan: Plan) -> list[Finding]:
 
 
 def _types(plan: Plan) -> list[Finding]:
-    counts = Counter(e.output.dtype for e in plan.entries or plan.unmapped)
+    own = {anonymous(s.key) for s in plan.family.slots if s.own_type} if plan.family else set()
+    counted = [e for e in plan.entries or plan.unmapped if not own or template(e.key) not in own]
+    counts = Counter(e.output.dtype for e in counted)
     floats = {name: n for name, n in counts.items() if BY_NAME[name].kind == "float"}
     found = []
     if len(floats) > 1:
         rare = min(floats, key=lambda name: floats[name])
-        keys = tuple(e.ref.key for e in plan.entries if e.output.dtype == rare)
+        keys = tuple(e.ref.key for e in counted if e.output.dtype == rare)
         mix = ", ".join(f"{n} {name}" for name, n in sorted(floats.items(), key=lambda item: -item[1]))
         fix = "It may be meant so (norms in fp32); --dtype bf16 casts all."
         found.append(Finding("dtype-mixed", "warning", f"The tensors have several types: {mix}.", keys, fix))

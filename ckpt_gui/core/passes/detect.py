@@ -9,7 +9,7 @@ from __future__ import annotations
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, for_model_type, templates
-from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
 from ckpt_gui.core.plan import Plan
 
@@ -37,7 +37,9 @@ def detect(plan: Plan) -> Plan:
     plan = plan.replace(config=config).found(*problems)
     if not plan.entries:
         return plan
-    matches = best_matches(templates(e.key for e in plan.entries))
+    matches = best_matches(
+        templates(e.key for e in plan.entries), {template(e.key): e.output.shape for e in reversed(plan.entries)}
+    )
     if not matches or matches[0].matched < MIN_SHARE * matches[0].total:
         return plan.found(_unknown(plan, matches))
     match, sentence, doubt = _choose(plan, matches)
@@ -77,7 +79,7 @@ def _by_params(config: ModelConfig, matches: tuple[Match, ...]) -> Match | None:
 
 
 def _layout_evidence(match: Match) -> str:
-    example = next(r.stored for r in match.layout.rules if "{layer}" in r.stored)
+    example = next(r.name for r in match.layout.rules if "{layer}" in r.name)
     title = title_of(match.layout.name)
     return f"{match.matched} of {match.total} keys are {title} names, such as {example.replace('{layer}', 'N')}."
 

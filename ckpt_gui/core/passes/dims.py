@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.keys import anonymous, index_names, indices, template
+from ckpt_gui.core.families.schema import EXTRA
+from ckpt_gui.core.keys import anonymous, bind, index_names, indices, template
 from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.shape_ops import symbols_of
 
 MAX_LAYERS = 10_000  # a config that says more is not believed; names can not say more (see keys)
 QUERY, KEY = "heads*head_dim", "kv_heads*head_dim"
@@ -38,16 +40,18 @@ def find_dims(plan: Plan) -> Plan:
     votes = shape_votes(plan)
     from_file = {symbol: min(counter, key=lambda size: (-counter[size], size)) for symbol, counter in votes.items()}
     given = dict(plan.config.dims) if plan.config else {}
-    dims = {name: size for name, size in from_file.items() if "*" not in name}
+    dims = {name: size for name, size in from_file.items() if name.isidentifier()}
     origins = dict.fromkeys(dims, "shapes")
     dims["vocab"] = _vocab(plan, given) or dims.get("vocab", 0)
     dims["layers"], origins["layers"] = _layers(plan.entries, given, plan)
     experts = _count(plan.entries, plan, "expert")
     if experts:
         dims["experts"], origins["experts"] = max(experts, min(given.get("experts", 0), MAX_LAYERS)), "shapes"
+    dims |= _other_counts(plan)
     heads, where = _head_dims(plan, given, from_file)
     dims.update(heads)
     origins.update(where)
+    dims |= {name: given[name] for name in _parts_of_sizes(plan) if name in given and name not in dims}
     plan = plan.replace(dims={k: v for k, v in dims.items() if v}, dims_from=origins)
     return plan.found(*_mismatches(plan, given, from_file))
 
@@ -67,7 +71,9 @@ def _rows(plan: Plan, role: str) -> int | None:
 
 
 def _layers(entries: tuple[Entry, ...], given: Mapping[str, int], plan: Plan) -> tuple[int, str]:
-    found = _count(entries, plan, "layer")
+    beyond = _extra_layers(plan)
+    counted = tuple(e for e in entries if not _beyond(e, plan, beyond)) if beyond else entries
+    found = _count(counted, plan, "layer")
     stated = given.get("layers", 0)
     if found <= stated <= MAX_LAYERS:
         return stated, plan.config.origin if plan.config else "shapes"
@@ -84,6 +90,34 @@ def _count(entries: tuple[Entry, ...], plan: Plan, index: str) -> int:
     }
     shapes = ((e.key, places.get(template(e.key))) for e in entries)
     return max((indices(key)[place] + 1 for key, place in shapes if place is not None), default=0)
+
+
+def _parts_of_sizes(plan: Plan) -> set[str]:
+    """Return the dims of which sizes are made and that no tensor shows alone, but for the heads, which are judged."""
+    assert plan.family is not None
+    symbols = {symbol for slot in plan.family.slots for symbol in slot.shape}
+    return {name for symbol in symbols for name in symbols_of(symbol)} - {"heads", "kv_heads", "head_dim"}
+
+
+def _beyond(entry: Entry, plan: Plan, numbers: set[int]) -> bool:
+    """Return True if a tensor is in a layer that the model does not count: one that predicts further tokens."""
+    slot = plan.family.by_slot.get(template(entry.key)) if plan.family else None
+    return slot is not None and "{layer}" in slot.key and bind(slot.key, entry.key)["layer"] in numbers
+
+
+def _extra_layers(plan: Plan) -> set[int]:
+    """Return the layers of the kind `EXTRA`."""
+    assert plan.family is not None
+    names = {anonymous(s.key): s.key for s in plan.family.slots if s.group == EXTRA}
+    keys = (e.key for e in plan.entries if names)
+    return {bind(names[t], key)["layer"] for key in keys if (t := template(key)) in names}
+
+
+def _other_counts(plan: Plan) -> dict[str, int]:
+    """Return how many blocks other parts of the model have, such as an image encoder: one more than the highest."""
+    assert plan.family is not None
+    names = {name for slot in plan.family.slots for name in index_names(slot.key)} - {"layer", "expert"}
+    return {name + "s": _count(plan.entries, plan, name) for name in names}
 
 
 def _head_dims(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.families.common import common_ignored
-from ckpt_gui.core.families.rules import to_hub
+from ckpt_gui.core.families.rules import merged, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
@@ -24,6 +24,7 @@ def rename(plan: Plan) -> Plan:
     unmapped: list[Entry] = []
     dropped: list[Dropped] = []
     stuck: list[Entry] = []
+    waiting: dict[str, dict[str, Entry]] = {}
     normal: dict[str, bool] = {}
     sizes = _given_sizes(plan)
     for entry in plan.entries:
@@ -33,11 +34,14 @@ def rename(plan: Plan) -> Plan:
             normal[entry.key] = ignored.normal
         elif (rule := _rule(entry.key, plan.layout, plan.prefix)) is None:
             unmapped.append(entry)
+        elif rule.merges:
+            _wait(entry, rule, plan.prefix, waiting, entries)
         else:
             try:
                 entries += _to_hub(entry, rule, plan.prefix, sizes)
             except (KeyError, CheckpointError):
                 stuck.append(entry)
+    unmapped += [part for parts in waiting.values() for part in parts.values()]
     plan = plan.replace(entries=tuple(entries), unmapped=(*unmapped, *stuck), dropped=(*plan.dropped, *dropped)).found(
         *_fused(stuck)
     )
@@ -51,6 +55,33 @@ def _rule(key: str, layout: Layout | None, prefix: str) -> Rule | None:
     return layout.by_stored.get(shape) or (layout.by_stored.get(prefix + shape) if prefix else None)
 
 
+def _wait(entry: Entry, rule: Rule, prefix: str, waiting: dict[str, dict[str, Entry]], entries: list[Entry]) -> None:
+    """Keep a part until all that make up its hub tensor are there, and add that one then."""
+    shape = template(entry.key)
+    stored = next((s for s in rule.storeds if anonymous(s) == shape), None)
+    if stored is None:
+        shape = prefix + shape
+        stored = next(s for s in rule.storeds if anonymous(s) == shape)
+    key = entry.key if anonymous(stored) == template(entry.key) else prefix + entry.key
+    hub = rule.hubs[0].format(**bind(stored, key))
+    parts = waiting.setdefault(hub, {})
+    if stored in parts:  # twice the same part: a collision, told under the hub's name
+        entries += [parts[stored].renamed(hub), entry.renamed(hub)]
+        del parts[stored]
+        return
+    parts[stored] = entry
+    if len(parts) < len(rule.storeds):
+        return
+    ordered = [parts[s] for s in rule.storeds]
+    try:
+        expr = merged(rule, [e.expr for e in ordered])
+        spec = TensorSpec(hub, entry.output.dtype, shape_of(expr, {}))
+    except CheckpointError:
+        return  # they do not fit together: the hub tensor is missing, and its parts stay as they are
+    del waiting[hub]
+    entries.append(Entry(spec, expr, f"{template(hub)} is made of {', '.join(rule.storeds)}"))
+
+
 def _to_hub(entry: Entry, rule: Rule, prefix: str, sizes: Mapping[str, int]) -> list[Entry]:
     """Return the hub tensors that a stored tensor holds: one, or several where it is a fused one.
 
@@ -58,17 +89,15 @@ def _to_hub(entry: Entry, rule: Rule, prefix: str, sizes: Mapping[str, int]) -> 
         KeyError: A size that is needed to take it apart is not known.
         CheckpointError: It is not as long as its parts.
     """
-    key = entry.key if template(entry.key) == anonymous(rule.stored) else prefix + entry.key
+    key = entry.key if template(entry.key) == anonymous(rule.name) else prefix + entry.key
     count = entry.output.shape[0] if rule.stack and entry.output.shape else 0
-    made = to_hub(rule, entry.expr, bind(rule.stored, key), count)
+    made = to_hub(rule, entry.expr, bind(rule.name, key), count)
     if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else
         (name, expr) = made[0]
         shape = entry.output.shape if not rule.reshapes else shape_of(expr, sizes)
-        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{rule.stored} is {rule.hub}")]
+        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{rule.name} is {rule.hub}")]
     return [
-        Entry(
-            TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"{rule.stored} holds {template(name)}"
-        )
+        Entry(TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"{rule.name} holds {template(name)}")
         for name, expr in made
     ]
 
@@ -121,11 +150,17 @@ def _settle_collisions(plan: Plan) -> Plan:
     clashing = [group for group in groups.values() if len(group) > 1]
     if not clashing:
         return plan
-    stuck = {id(e) for group in clashing for e in group}
-    loose = tuple(carried(e.ref) for group in clashing for e in group)
+    stuck = {id(r): r for group in clashing for e in group for r in e.inputs}
+    while more := {id(r): r for e in plan.entries if _uses(e, stuck) for r in e.inputs if id(r) not in stuck}:
+        stuck |= more  # the other parts of a fused tensor, and what they are put together with
+    loose = tuple(carried(ref) for ref in stuck.values())
     findings = tuple(_collision(group) for group in clashing)
-    entries = tuple(e for e in plan.entries if id(e) not in stuck)
+    entries = tuple(e for e in plan.entries if not _uses(e, stuck))
     return plan.replace(entries=entries, unmapped=(*plan.unmapped, *loose)).found(*findings)
+
+
+def _uses(entry: Entry, refs: Mapping[int, object]) -> bool:
+    return any(id(r) in refs for r in entry.inputs)
 
 
 def _collision(group: list[Entry]) -> Finding:
