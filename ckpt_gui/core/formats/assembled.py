@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.strided import read_strided
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Reader, TensorRef, check_window, contiguous_strides
@@ -27,6 +26,13 @@ class Piece(Protocol):
 
     def read_into(self, start: int, out: memoryview) -> None:
         """Fill `out` with bytes of the part from `start` on."""
+
+
+class Closing(Protocol):
+    """A file or a reader that is held open."""
+
+    def close(self) -> None:
+        """Let go of it."""
 
 
 class RefPiece(NamedTuple):
@@ -78,7 +84,7 @@ class AssembledReader:
 
     def __init__(
         self,
-        files: Iterable[HeldFile],
+        files: Iterable[Closing],
         boxes: Mapping[str, Sequence[Box]],
         runs: Mapping[str, Sequence[Run]] | None = None,
     ) -> None:

@@ -69,7 +69,7 @@ def is_dcp(names: frozenset[str]) -> bool:
     return METADATA in names
 
 
-def open_dcp(folder: str) -> Part:
+def open_dcp(folder: str, _names: frozenset[str] = frozenset()) -> Part:
     """Open a distributed checkpoint.
 
     Raises:
