@@ -215,7 +215,7 @@ class MainWindow(QMainWindow):
 
     def _on_step(self, keys: tuple[str, ...]) -> None:
         """Show the tensors of a step of the plan; all of them again when none is selected."""
-        title = self.tr("the selected step")
+        title = self.tr("what is selected in the plan")
         if keys:
             self.tree_panel.show_keys(keys, title)
         elif self.tree_panel.only == title:
