@@ -26,6 +26,7 @@ def open_checkpoint(
     path: str | os.PathLike[str],
     *,
     config: Config = None,
+    salvage: bool = False,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
 ) -> Source:
@@ -34,6 +35,8 @@ def open_checkpoint(
     Args:
         path: A file, a folder with a model, or the index file of one.
         config: A config to use instead of the one beside the weights: parsed, or the file that holds it.
+        salvage: Open a file that is cut short or damaged for the tensors in it that are whole; a finding `truncated`
+            lists those that are lost.
         progress: Called with what is being done, how much is done, and how much there is to do.
         cancelled: Asked between files; True stops.
 
@@ -47,13 +50,13 @@ def open_checkpoint(
     where = os.fspath(path)
     check_path(where)
     if os.path.isdir(where):
-        return _open_folder(where, where, None, config, progress, cancelled)
+        return _open_folder(where, where, None, config, salvage, progress, cancelled)
     home, name = os.path.split(where)
     if name == METADATA:
-        return _open_folder(home or ".", home or ".", None, config, progress, cancelled)
+        return _open_folder(home or ".", home or ".", None, config, salvage, progress, cancelled)
     if name.endswith(".index.json"):
-        return _open_folder(where, home or ".", name, config, progress, cancelled)
-    part = open_part(where, name)
+        return _open_folder(where, home or ".", name, config, salvage, progress, cancelled)
+    part = open_part(where, name, salvage=salvage)
     return _assemble(where, home or ".", [part], config, [])
 
 
@@ -62,6 +65,7 @@ def _open_folder(
     folder: str,
     index_name: str | None,
     config: Config,
+    salvage: bool,
     progress: Progress | None,
     cancelled: IsCancelled | None,
 ) -> Source:
@@ -75,7 +79,7 @@ def _open_folder(
         for i, name in enumerate(choice.files):
             stop_if(cancelled)
             try:
-                parts.append(open_part(os.path.join(folder, name), name))
+                parts.append(open_part(os.path.join(folder, name), name, salvage=salvage))
             except CheckpointError as error:
                 failed.append(error)
             if progress is not None:
