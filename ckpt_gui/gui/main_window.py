@@ -207,7 +207,7 @@ class MainWindow(QMainWindow):
         if finding.code == "missing-tensor":
             self.tree_panel.show_state("missing")
         else:
-            self.tree_panel.show_keys(finding.keys, finding.code)
+            self.tree_panel.show_keys(finding.keys, self.tr("tensors of the finding “{}”").format(finding.code))
         self.tree_panel.select_first()
         if finding.code.startswith("tied-"):
             self.docks["inspector"].show()

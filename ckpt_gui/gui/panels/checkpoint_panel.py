@@ -28,6 +28,7 @@ from ckpt_gui.gui.models.card import CONFIG_HELPS, CheckpointCard, fix_words
 from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label, tip_text
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import breakable, quoted
 
 
@@ -52,8 +53,7 @@ class CheckpointPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(self.tr("Checkpoint and findings"))
-        inner = QWidget()
-        inner.setProperty("plain", "true")
+        inner = ScrollBody()
         self._layout = QVBoxLayout(inner)
         self._layout.setContentsMargins(GRID, GRID, GRID, GRID)
         self._layout.setSpacing(GRID)

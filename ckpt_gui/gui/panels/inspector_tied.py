@@ -22,6 +22,7 @@ from ckpt_gui.gui.widgets.compare_table import CompareTable
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.pair_plot import PairPlot
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.tiles import Tiles
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.wording import shape_text
@@ -54,8 +55,7 @@ class TiedTab(QScrollArea):
         self.show_snapshot(session.snapshot)
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        body.setProperty("plain", "true")
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)

@@ -22,9 +22,11 @@ from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
 from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted
 
 KEYS_SHOWN = 200
+ROWS_SHOWN = 8  # without scrolling inside
 
 
 class StepDetail(QScrollArea):
@@ -38,16 +40,15 @@ class StepDetail(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.title, self.evidence, self.reason = heading("", wrap=True), plain_label(), plain_label(muted=True)
         self.examples = self._make_examples()
-        body = QWidget()
-        body.setProperty("plain", "true")
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(GRID, 0, 0, 0)
         column.setSpacing(GRID // 2)
         for label in (self.title, self.evidence, self.reason):
             column.addWidget(label)
         column.addSpacing(GRID // 2)
-        column.addWidget(self.examples, 1)
-        column.addStretch(0)
+        column.addWidget(self.examples)
+        column.addStretch(1)
         self.setWidget(body)
 
     def _make_examples(self) -> QTreeWidget:
@@ -56,10 +57,11 @@ class StepDetail(QScrollArea):
         tree.setRootIsDecorated(False)
         tree.setUniformRowHeights(True)
         tree.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        tree.setTextElideMode(Qt.TextElideMode.ElideLeft)
         tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        tree.header().setStretchLastSection(False)
         tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        tree.setMinimumSize(em(tree, 5), em(tree, 5.5))
+        tree.setMinimumWidth(em(tree, 5))
         return tree
 
     def show_row(self, row: PlanRow | None, export: Export | None) -> None:
@@ -84,6 +86,8 @@ class StepDetail(QScrollArea):
                 item.setToolTip(column, tip_text(text, 600))
                 item.setFont(column, self._theme.fixed_font())
             self.examples.addTopLevelItem(item)
+        rows_shown = min(len(rows), ROWS_SHOWN) + 1  # and the header
+        self.examples.setFixedHeight(round(rows_shown * 1.9 * em(self)) + GRID)
         self.examples.setVisible(bool(rows))
 
     def _tell(self, title: str, evidence: str, reason: str) -> None:

@@ -13,6 +13,7 @@ from ckpt_gui.gui.panels.parts import GRID, Card, ElidedLabel, button, clear, la
 from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 
 WIDTH_EM = 44
 
@@ -46,8 +47,7 @@ class StartPage(QScrollArea):
         self.refresh()
 
     def _build(self) -> None:
-        page = QWidget()
-        page.setProperty("plain", "true")
+        page = ScrollBody()
         outer = QHBoxLayout(page)
         outer.setContentsMargins(3 * GRID, 3 * GRID, 3 * GRID, 3 * GRID)
         column = QWidget()

@@ -221,6 +221,7 @@ class TreePanel(QWidget):
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
         self._show_counts(hits.counts, wanted.states, len(hits.rows), len(index.rows), filtered)
         self._restore_current(index)
+        self._tell_selection()  # a model that is reset says nothing of it
         if self._select_first:
             self.select_first()
 
@@ -231,9 +232,9 @@ class TreePanel(QWidget):
             chip.set_count(counts.get(state, 0))
             chip.setChecked(state in states)
             chip.setVisible(bool(chip.count) or state in ALWAYS or state in states)
-        self.counter.setText(
-            self.tr("{} of {}").format(f"{hits:,}", f"{total:,}") if filtered else plural(total, "tensor")
-        )
+        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}"))
+        self.counter.setVisible(filtered)
+        self.filter_box.setPlaceholderText(self.tr("Filter {}").format(plural(total, "tensor")))
 
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
@@ -349,6 +350,9 @@ class TreePanel(QWidget):
             self.group_selected.emit(self.model.node(current) if selected else None)
 
     def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
+        self._tell_selection()
+
+    def _tell_selection(self) -> None:
         nodes = [self.model.node(index) for index in self.view.selectionModel().selectedRows()]
         found = [node for node in nodes if node is not None]
         self.selection_changed.emit(sum(n.size for n in found), sum(self.model.tree.nbytes(n) for n in found))
