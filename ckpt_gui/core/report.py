@@ -138,6 +138,7 @@ def export_json(export: Export, outcome: Outcome, result: Mapping[str, Any] | No
         "steps": [_step_json(step) for step in export.steps],
         "tensors": [_entry_json(entry, export) for entry in export.entries],
         "dropped": [{"key": d.ref.full_key, "kind": d.kind, "reason": d.reason} for d in export.dropped],
+        "beside": [d.ref.full_key for d in export.beside],
         "left_out": list(export.left_out),
         "files": [*export.texts, *export.carried],
         "findings": [finding_json(f) for f in worst_first(export.findings)],

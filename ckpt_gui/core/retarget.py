@@ -63,6 +63,7 @@ class Export:
         container: `safetensors` or `torch`.
         entries: The tensors in writing order, under the names they will have.
         dropped: Tensors that are left out, with reasons.
+        beside: Tensors that are not weights and are carried as they are, in the nesting of the source.
         texts: Small files to write: name → content.
         carried: Files to copy: name → path.
         steps: The rows of the fix plan.
@@ -76,6 +77,7 @@ class Export:
     container: str
     entries: tuple[Entry, ...]
     dropped: tuple[Dropped, ...] = ()
+    beside: tuple[Dropped, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
@@ -118,10 +120,12 @@ def retarget(plan: Plan, target: Target) -> Export:
     entries = tuple(_cast(e, target.dtype) for e in entries)
     loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)
     buffers, gone = _buffers(plan, target)
+    aside = ("not-weights", "other-section") if carries_tree(export) else ()
     export = dataclasses.replace(
         export,
         entries=(*entries, *loose, *buffers),
-        dropped=(*gone, *dropped),
+        dropped=(*(d for d in gone if d.kind not in aside), *dropped),
+        beside=tuple(d for d in gone if d.kind in aside),
         left_out=_left_out(export),
     )
     export = _with_files(export, plan.config)

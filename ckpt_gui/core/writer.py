@@ -280,6 +280,7 @@ def make_report(
         "use_with": use_with(export),
         "notes": [f.message for f in export.findings],
         "dropped": [{"key": d.ref.full_key, "reason": d.reason} for d in export.dropped],
+        "beside": [d.ref.full_key for d in export.beside],
         "left_out": list(export.left_out),
         "files": [_file_report(f, hashes) for f in files],
         "tensors": {key: row for f in files for key, row in _tensor_rows(f, filled[f.name], plan.dims)},
