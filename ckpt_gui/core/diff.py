@@ -147,7 +147,8 @@ def _state(
 
 
 def _dropped(dropped: Dropped) -> Row:
-    states: dict[str, State] = {"redundant": "tied", "not-weights": "aside", "other-section": "aside"}
+    beside: dict[str, State] = dict.fromkeys(("not-weights", "replica", "other-section"), "aside")
+    states: dict[str, State] = {"redundant": "tied", **beside}
     ref = dropped.ref
     state = states.get(dropped.kind, "extra")
     key = ref.full_key if state == "aside" else ref.key

@@ -61,8 +61,10 @@ class Facts:
 def facts(plan: Plan) -> Facts:
     """Count the model's weights."""
     refs = [ref for entry in plan.weights for ref in entry.inputs]
+    stored = {ref.path: ref for ref in refs}  # the slices of all ranks are one tensor
     parameters = sum({ref.place: ref.numel for ref in refs}.values())
-    return Facts(len(refs), parameters, unique_bytes(refs), dict(Counter(ref.dtype for ref in refs).most_common()))
+    dtypes = dict(Counter(ref.dtype for ref in stored.values()).most_common())
+    return Facts(len(stored), parameters, unique_bytes(refs), dtypes)
 
 
 def status(plan: Plan) -> Status:

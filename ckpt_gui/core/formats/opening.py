@@ -57,7 +57,8 @@ def open_checkpoint(
     if name.endswith(".index.json"):
         return _open_folder(where, home or ".", name, config, salvage, progress, cancelled)
     part = open_part(where, name, salvage=salvage)
-    return _assemble(where, home or ".", [part], config, [])
+    ranks = folders.ranks_beside(home or ".", name)
+    return _assemble(where, home or ".", [part], config, [], ranks=ranks)
 
 
 def _open_folder(
@@ -87,7 +88,7 @@ def _open_folder(
         problems = [*choice.problems, *_lost(choice, failed)]
         if not parts:
             raise _nothing_left(folder, choice, failed)
-        return _assemble(path, folder, parts, config, problems, choice.index)
+        return _assemble(path, folder, parts, config, problems, choice.index, choice.ranks)
     except BaseException:
         for part in parts:
             part.reader.close()
@@ -101,10 +102,11 @@ def _assemble(
     config: Config,
     problems: list[Finding],
     index: ShardIndex | None = None,
+    ranks: tuple[str, ...] = (),
 ) -> Source:
     refs = tuple(ref for part in parts for ref in part.refs)
     problems += [finding for part in parts for finding in part.problems]
-    problems += _duplicates(refs) if len(parts) > 1 else []
+    problems += _duplicates(refs) if len(parts) > 1 and not ranks else []
     if index is not None:
         problems += compare(index, refs, [part.name for part in parts])
     sidecars, more = read_sidecars(folder, config)
@@ -122,6 +124,7 @@ def _assemble(
         sidecars=sidecars,
         readers={part.name: part.reader for part in parts},
         checksums={place: crc for part in parts for place, crc in part.checksums.items()},
+        ranks=tuple(name if any(part.name == name for part in parts) else "" for name in ranks),
     )
 
 

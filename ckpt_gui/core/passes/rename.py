@@ -38,9 +38,9 @@ def rename(plan: Plan) -> Plan:
                 entries += _to_hub(entry, rule, plan.prefix, sizes)
             except (KeyError, CheckpointError):
                 stuck.append(entry)
-    plan = plan.replace(entries=tuple(entries), unmapped=(*unmapped, *stuck), dropped=(*plan.dropped, *dropped)).found(
-        *_fused(stuck)
-    )
+    plan = plan.replace(
+        entries=tuple(entries), unmapped=(*plan.unmapped, *unmapped, *stuck), dropped=(*plan.dropped, *dropped)
+    ).found(*_fused(stuck))
     return _settle_collisions(_note_buffers(plan, dropped, normal))
 
 
