@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test test-oracles test-real bench screenshots sample format clean
+.PHONY: help setup run test test-oracles test-real fuzz bench screenshots sample format clean
 
 help:  ## List the targets
 	@echo "Targets:"
@@ -25,6 +25,10 @@ test-oracles:  ## Compare with transformers 4 and 5, torchtune, peft and gguf, i
 test-real:  ## Run on real checkpoints (see tests/real)
 	@scripts/setup.sh oracles4
 	.venv-oracles4/bin/python tests/real/run.py
+
+fuzz:  ## Open 10,000 mutants of good files (another seed with SEED=2)
+	@scripts/setup.sh dev
+	$(PY) scripts/fuzz.py $(if $(SEED),--seed $(SEED))
 
 bench:  ## Measure time and memory
 	@scripts/setup.sh dev

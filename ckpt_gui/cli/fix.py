@@ -69,6 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="the output head: as the target wants it, keep a stored one, drop an equal one, or always write one",
     )
+    parser.add_argument(
+        "--model-parallel", metavar="N", type=count, help="cut Meta's files for N tensor-parallel ranks (--to meta)"
+    )
     parser.add_argument("--base", metavar="DIR", help="folder with config, tokenizer and generation files to carry")
     parser.add_argument("--dry-run", action="store_true", help="print every old and new name and write nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that is not empty")
@@ -113,7 +116,8 @@ def plan_export(source: Source, args: argparse.Namespace, base: Sidecars | None,
     """Return the export that is asked for, the pair compared to its end."""
     with progress_bar() as progress:
         plan = understand(source, policy(source, args, args.tie), progress=progress, cancelled=stopped)
-    return retarget(plan, Target(args.to, args.format, args.dtype, args.max_shard_size, base))
+    target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel)
+    return retarget(plan, target)
 
 
 def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:

@@ -63,7 +63,7 @@ def compared(
     progress: Callable[[str, int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Plan:
-    """Return the plan with its tied pair compared."""
+    """Return the plan with its tied pair, and what ranks hold alike, compared."""
     evidence = probe(plan, progress=progress, cancelled=cancelled)
     return plan if evidence is plan.evidence else normalise(plan.source, plan.policy, evidence)
 

@@ -149,7 +149,8 @@ def meta_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) ->
         if config.raw.get("sliding_window") is not None:
             written["sliding_window"] = config.raw["sliding_window"]
         if "experts" in dims:
-            own = written.get("moe") if isinstance(written.get("moe"), Mapping) else {}
+            there = written.get("moe")
+            own = dict(there) if isinstance(there, Mapping) else {}
             chosen = config.raw.get("num_experts_per_tok", own.get("num_experts_per_tok", 2))
             written["moe"] = {**own, "num_experts": dims["experts"], "num_experts_per_tok": chosen}
     else:

@@ -87,7 +87,7 @@ def diff_expected(export: Export) -> Diff:
         else:
             wanted = _wanted(hub.get(id(ref)), shapes)
             rows.append(_entry(ref, uses, wanted, head, id(ref) in loose))
-    rows += [_dropped(d) for d in export.dropped]
+    rows += [_dropped(d) for d in (*export.dropped, *export.beside)]
     rows += _missing(plan, export, shapes)
     order = {id(r): n for n, r in enumerate(plan.source.refs)}
     rows.sort(key=lambda r: order[id(r.ref)] if r.ref is not None else len(order))
@@ -147,7 +147,8 @@ def _state(
 
 
 def _dropped(dropped: Dropped) -> Row:
-    states: dict[str, State] = {"redundant": "tied", "not-weights": "aside", "other-section": "aside"}
+    beside: dict[str, State] = dict.fromkeys(("not-weights", "replica", "other-section"), "aside")
+    states: dict[str, State] = {"redundant": "tied", **beside}
     ref = dropped.ref
     state = states.get(dropped.kind, "extra")
     key = ref.full_key if state == "aside" else ref.key

@@ -21,7 +21,10 @@ EXAMPLES = 4
 
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
-    makers = (_section, _unwrap, _rename, _rearrange, _permute, _buffers, _tie, _untie, _copy, _user, _cast, _config)
+    makers = (
+        *(_section, _unwrap, _rename, _rearrange, _permute, _ranks, _buffers),
+        *(_tie, _untie, _copy, _user, _cast, _config),
+    )
     return tuple(step for maker in makers if (step := maker(export)))
 
 
@@ -114,6 +117,19 @@ def _permute(export: Export) -> Step | None:
                 certain=heads is not None, keys=_keys(entries))  # fmt: skip
 
 
+def _ranks(export: Export) -> Step | None:
+    before = sum(1 for name in export.plan.source.ranks if name)
+    if export.ranks == max(before, 1):
+        return None
+    entries = [e for e in export.entries if len(e.inputs) > 1 or export.ranks > 1]
+    if export.ranks == 1:
+        title, text = f"Put the slices of {before} ranks together", "the dimensions are those of the Meta layout"
+    else:
+        title = f"Cut for {export.ranks} tensor-parallel ranks"
+        text = "norms, and what else every rank needs whole, go into every file"
+    return Step("ranks", title, len(entries), text, keys=_keys(entries))
+
+
 def _buffers(export: Export) -> Step | None:
     gone = [d for d in export.dropped if d.kind == "buffer"]
     if not gone:
@@ -128,7 +144,7 @@ def _tie(export: Export) -> Step | None:
     if not gone:
         return None
     ref = gone[0].ref
-    evidence = f"it {gone[0].reason}; {ref.nbytes:,} bytes saved"
+    evidence = f"it {gone[0].reason}; {sum(d.ref.nbytes for d in gone):,} bytes saved"
     return Step("tie", f"Leave out `{ref.key}`", 1, evidence, optional=True, keys=(ref.full_key,))
 
 

@@ -1,22 +1,25 @@
 """From an opened checkpoint to a plan: run the passes; gather byte facts when asked.
 
-`normalise` reads nothing. `probe` reads the two tensors of a pair whose bytes decide something, and can be cancelled;
-its result goes into the next `normalise`.
+`normalise` reads nothing. `probe` reads the tensors whose bytes decide something (the pair of embedding and head, and
+what tensor-parallel ranks hold alike), and can be cancelled; its result goes into the next `normalise`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.exprs import Made, stream_of
+from ckpt_gui.core.ops import RefStream, read_any
 from ckpt_gui.core.passes import JUDGEMENT, NAMES_AND_SHAPES
 from ckpt_gui.core.passes.ties import pair_key
-from ckpt_gui.core.plan import Evidence, Plan, Policy, account
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.plan import Entry, Evidence, Plan, Policy, Replica, TieName, account
+from ckpt_gui.core.tensors import Source, TensorRef
 
 BLOCK = 1 << 20
 Progress = Callable[[str, int, int], None]
+IsCancelled = Callable[[], bool]
 
 
 def normalise(source: Source, policy: Policy | None = None, evidence: Evidence | None = None) -> Plan:
@@ -27,12 +30,13 @@ def normalise(source: Source, policy: Policy | None = None, evidence: Evidence |
         policy: The user's decisions.
         evidence: Byte facts from `probe`; without them a pair that lies apart counts as unchecked.
     """
-    return _judge(_gather(source, policy), evidence or Evidence())
+    facts = evidence or Evidence()
+    return _judge(_gather(source, policy, facts), facts)
 
 
-def _gather(source: Source, policy: Policy | None) -> Plan:
+def _gather(source: Source, policy: Policy | None, evidence: Evidence) -> Plan:
     """Run the passes that look at names and shapes."""
-    start = Plan(source, policy or Policy(), findings=source.problems)
+    start = Plan(source, policy or Policy(), evidence, findings=source.problems)
     return reduce(lambda plan, step: step(plan), NAMES_AND_SHAPES, start)
 
 
@@ -48,44 +52,123 @@ def probe(
     *,
     budget: int | None = None,
     progress: Progress | None = None,
-    cancelled: Callable[[], bool] | None = None,
+    cancelled: IsCancelled | None = None,
 ) -> Evidence:
-    """Compare the bytes of the pair of embedding and head, if they lie apart and nothing is known of them yet.
+    """Compare bytes that decide something and of which nothing is known yet: the tied pair, and copies among ranks.
 
     Args:
         plan: A plan of the source.
-        budget: Bytes that may be read at most; a longer pair stays unchecked.
+        budget: Bytes that may be read at most; what is longer stays unchecked.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked between blocks.
 
     Returns:
-        The plan's evidence, with the new fact.
+        The plan's evidence, with the new facts.
 
     Raises:
         Cancelled: `cancelled` said so.
         CheckpointError: The bytes can not be read.
     """
+    evidence = _probe_pair(plan, budget, progress, cancelled)
+    return _probe_ranks(plan, evidence, budget, progress, cancelled) if plan.source.ranks else evidence
+
+
+def _probe_pair(plan: Plan, budget: int | None, progress: Progress | None, cancelled: IsCancelled | None) -> Evidence:
     tie = plan.tie
     if tie.state != "unchecked" or tie.embedding is None or tie.head is None:
         return plan.evidence
+    sides = [next((e for e in plan.entries if e.ref is ref), None) for ref in (tie.embedding, tie.head)]
+    if any(e is not None and isinstance(e.expr, Made) for e in sides):
+        return _probe_made(plan, [e for e in sides if e], budget, cancelled)
     total = tie.embedding.nbytes
     if budget is not None and 2 * total > budget:
         return plan.evidence
+    equal = _equal(plan.source, tie.embedding, tie.head, progress, cancelled)
+    return _with_pair(plan, equal)
+
+
+def _with_pair(plan: Plan, equal: bool) -> Evidence:
+    assert plan.tie.embedding is not None
+    assert plan.tie.head is not None
+    pairs = {**plan.evidence.pairs, pair_key(plan.tie.embedding, plan.tie.head): _word(equal)}
+    return Evidence(pairs, plan.evidence.replicas, plan.evidence.repeat)
+
+
+def _word(equal: bool) -> TieName:
+    return "equal" if equal else "different"
+
+
+def _equal(
+    source: Source, one: TensorRef, other: TensorRef, progress: Progress | None, cancelled: IsCancelled | None
+) -> bool:
+    """Compare two stored tensors of equal length, block by block, up to the first difference."""
     left, right = bytearray(BLOCK), bytearray(BLOCK)
-    equal = True
+    for start in range(0, one.nbytes, BLOCK):
+        if cancelled and cancelled():
+            raise Cancelled
+        size = min(BLOCK, one.nbytes - start)
+        source.read_into(one, start, memoryview(left)[:size])
+        source.read_into(other, start, memoryview(right)[:size])
+        if left[:size] != right[:size]:
+            return False
+        if progress:
+            progress("Comparing the embedding with the output head", start + size, one.nbytes)
+    return True
+
+
+def _probe_made(plan: Plan, sides: Sequence[Entry], budget: int | None, cancelled: IsCancelled | None) -> Evidence:
+    """Compare a pair that is put together of parts."""
+    import numpy as np
+
+    total = sides[0].output.nbytes
+    if budget is not None and 2 * total > budget:
+        return plan.evidence
+    streams = [stream_of(e.expr, plan.dims, lambda ref: RefStream(plan.source, ref)) for e in sides]
+    blocks = [np.empty(BLOCK, np.uint8) for _ in streams]
     for start in range(0, total, BLOCK):
         if cancelled and cancelled():
             raise Cancelled
         size = min(BLOCK, total - start)
-        plan.source.read_into(tie.embedding, start, memoryview(left)[:size])
-        plan.source.read_into(tie.head, start, memoryview(right)[:size])
-        if left[:size] != right[:size]:
-            equal = False
-            break
+        for stream, block in zip(streams, blocks, strict=True):
+            read_any(stream, start, block[:size])
+        if blocks[0][:size].tobytes() != blocks[1][:size].tobytes():
+            return _with_pair(plan, False)
+    return _with_pair(plan, True)
+
+
+def _probe_ranks(
+    plan: Plan, evidence: Evidence, budget: int | None, progress: Progress | None, cancelled: IsCancelled | None
+) -> Evidence:
+    """Compare what several ranks hold, and see whether neighbours hold the same key/value heads."""
+    repeat = evidence.repeat or (_find_repeat(plan, budget, cancelled) if plan.shared else 0)
+    if repeat > 1 and not evidence.repeat:  # the ranks hold other tensors than it seemed
+        plan = normalise(plan.source, plan.policy, Evidence(evidence.pairs, evidence.replicas, repeat))
+    facts = dict(evidence.replicas)
+    waiting = [r for r in plan.replicas if r.name not in facts]
+    total, done = sum(r.kept.nbytes * (1 + len(r.copies)) for r in waiting), 0
+    for replica in waiting if budget is None or total <= budget else []:
+        facts[replica.name] = _word(all(_equal(plan.source, *pair, None, cancelled) for pair in _pairs(replica)))
+        done += replica.kept.nbytes * (1 + len(replica.copies))
         if progress:
-            progress("Comparing the embedding with the output head", start + size, total)
-    pair = pair_key(tie.embedding, tie.head)
-    return Evidence({**plan.evidence.pairs, pair: "equal" if equal else "different"})
+            progress("Comparing what the ranks hold alike", done, total)
+    return Evidence(evidence.pairs, facts, repeat) if facts != evidence.replicas or repeat else evidence
+
+
+def _pairs(replica: Replica) -> Iterator[tuple[TensorRef, TensorRef]]:
+    return ((replica.kept, copy) for copy in replica.copies)
+
+
+def _find_repeat(plan: Plan, budget: int | None, cancelled: IsCancelled | None) -> int:
+    """Return how many neighbours hold the same key/value heads: those of the first tensor tell, all must agree."""
+    first = plan.shared[0]
+    alike = 1
+    while alike < len(first) and _equal(plan.source, first[0], first[alike], None, cancelled):
+        alike += 1
+    total = sum(ref.nbytes for parts in plan.shared for ref in parts)
+    if alike == 1 or len(first) % alike or (budget is not None and total > budget):
+        return 1
+    pairs = ((parts[i - 1], parts[i]) for parts in plan.shared for i in range(len(parts)) if i % alike)
+    return alike if all(_equal(plan.source, *pair, None, cancelled) for pair in pairs) else 1
 
 
 def understand(
@@ -94,10 +177,12 @@ def understand(
     *,
     budget: int | None = None,
     progress: Progress | None = None,
-    cancelled: Callable[[], bool] | None = None,
+    cancelled: IsCancelled | None = None,
 ) -> Plan:
     """Normalise, probe what bytes must decide, and normalise again with what was seen."""
-    gathered = _gather(source, policy)
+    gathered = _gather(source, policy, Evidence())
     plan = _judge(gathered, Evidence())
     evidence = probe(plan, budget=budget, progress=progress, cancelled=cancelled)
+    if evidence.repeat > 1:
+        return normalise(source, policy, evidence)
     return plan if evidence is plan.evidence else _judge(gathered, evidence)

@@ -20,6 +20,7 @@ from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
 from ckpt_gui.core.plan import Entry, carried
+from ckpt_gui.core.rank_cut import cut
 from ckpt_gui.core.retarget import Export, carries_tree
 from ckpt_gui.core.tensors import ForeignObject, TensorRef, TensorSpec
 
@@ -70,6 +71,8 @@ def plan_files(export: Export) -> tuple[tuple[OutFile, ...], dict[str, str]]:
 
 
 def _groups(export: Export) -> dict[str, list[Entry]]:
+    if export.ranks > 1:
+        return _rank_groups(export)
     if export.target.layout == "same":
         return _same_groups(export)
     assert export.layout is not None
@@ -84,6 +87,16 @@ def _groups(export: Export) -> dict[str, list[Entry]]:
     )
     by_key = {e.key: e for e in export.entries}
     return {name: [by_key[k] for k in keys] for name, keys in split.filename_to_tensors.items()}
+
+
+def _rank_groups(export: Export) -> dict[str, list[Entry]]:
+    """Cut the tensors for tensor-parallel ranks, one file each."""
+    assert export.layout is not None
+    count, layout = export.ranks, export.layout
+    return {
+        f"consolidated.{rank:02}.pth": [cut(entry, rank, count, layout, export.plan) for entry in export.entries]
+        for rank in range(count)
+    }
 
 
 def _same_groups(export: Export) -> dict[str, list[Entry]]:
@@ -206,6 +219,8 @@ def _same_tree(
 
 
 def _index(export: Export, groups: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
+    if export.ranks > 1:
+        return {}
     had_index = export.target.layout == "same" and any(n.endswith(".index.json") for n in _source_names(export))
     if len(groups) < 2 and not had_index:
         return {}

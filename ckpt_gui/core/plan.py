@@ -86,7 +86,7 @@ class Dropped:
     Attributes:
         ref: The tensor.
         reason: One sentence.
-        kind: `buffer`, `redundant`, `not-weights`, `other-section` or `user`.
+        kind: `buffer`, `redundant`, `replica`, `not-weights`, `other-section` or `user`.
         key: Its name after unwrapping.
     """
 
@@ -154,9 +154,31 @@ class Evidence:
 
     Attributes:
         pairs: (embedding, head) → `equal` or `different`.
+        replicas: Name of a group of copies (see `Replica`) → `equal` or `different`.
+        repeat: How many neighbouring ranks hold the same key/value heads; 0 if that was not looked at.
     """
 
     pairs: Mapping[tuple[str, str], TieName] = field(default_factory=dict)
+    replicas: Mapping[tuple[str, ...], TieName] = field(default_factory=dict)
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A tensor that several ranks hold: what is kept, and what must equal it byte for byte.
+
+    Attributes:
+        kept: The tensor that stands for all.
+        copies: The others.
+    """
+
+    kept: TensorRef
+    copies: tuple[TensorRef, ...]
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """The name under which evidence about it is kept."""
+        return (self.kept.full_key, self.kept.file, *(ref.file for ref in self.copies))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +225,9 @@ class Plan:
         dims_from: Where each comes from.
         tie: The pair of embedding and head.
         missing: Expected tensors that are not there, as hub specs.
+        replicas: Tensors that several ranks hold, of which one is taken.
+        shared: Key/value parts of all ranks, tensor by tensor, where only their bytes can tell whether neighbours hold
+            the same heads.
     """
 
     source: Source
@@ -223,6 +248,8 @@ class Plan:
     dims_from: Mapping[str, str] = field(default_factory=dict)
     tie: Tie = field(default_factory=Tie)
     missing: tuple[TensorSpec, ...] = ()
+    replicas: tuple[Replica, ...] = ()
+    shared: tuple[tuple[TensorRef, ...], ...] = ()
 
     def replace(self, **changes: Any) -> Plan:
         """Return a copy with some fields changed."""

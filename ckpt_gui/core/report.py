@@ -61,8 +61,10 @@ class Facts:
 def facts(plan: Plan) -> Facts:
     """Count the model's weights."""
     refs = [ref for entry in plan.weights for ref in entry.inputs]
+    stored = {ref.path: ref for ref in refs}  # the slices of all ranks are one tensor
     parameters = sum({ref.place: ref.numel for ref in refs}.values())
-    return Facts(len(refs), parameters, unique_bytes(refs), dict(Counter(ref.dtype for ref in refs).most_common()))
+    dtypes = dict(Counter(ref.dtype for ref in stored.values()).most_common())
+    return Facts(len(stored), parameters, unique_bytes(refs), dtypes)
 
 
 def status(plan: Plan) -> Status:
@@ -138,6 +140,7 @@ def export_json(export: Export, outcome: Outcome, result: Mapping[str, Any] | No
         "steps": [_step_json(step) for step in export.steps],
         "tensors": [_entry_json(entry, export) for entry in export.entries],
         "dropped": [{"key": d.ref.full_key, "kind": d.kind, "reason": d.reason} for d in export.dropped],
+        "beside": [d.ref.full_key for d in export.beside],
         "left_out": list(export.left_out),
         "files": [*export.texts, *export.carried],
         "findings": [finding_json(f) for f in worst_first(export.findings)],

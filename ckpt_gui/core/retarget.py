@@ -28,6 +28,7 @@ from ckpt_gui.core.model_config import FLAGS, ModelConfig
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
+from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
 
 GB = 10**9
@@ -43,6 +44,8 @@ class Target:
         dtype: `keep`, `bf16`, `fp16` or `fp32`.
         max_shard_bytes: A safetensors file gets no larger, unless one tensor is.
         base: Config, tokenizer and generation files of another folder, for what the source lacks.
+        model_parallel: Number of tensor-parallel ranks that the files are cut for; None for one file, or as many as the
+            source has where the layout stays the `same`.
     """
 
     layout: str = "same"
@@ -50,6 +53,7 @@ class Target:
     dtype: str = "keep"
     max_shard_bytes: int = 5 * GB
     base: Sidecars | None = None
+    model_parallel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,13 @@ class Export:
         container: `safetensors` or `torch`.
         entries: The tensors in writing order, under the names they will have.
         dropped: Tensors that are left out, with reasons.
+        beside: Tensors that are not weights and are carried as they are, in the nesting of the source.
         texts: Small files to write: name → content.
         carried: Files to copy: name → path.
         steps: The rows of the fix plan.
         findings: What the user should know of this export; a blocking one refuses it.
         left_out: Values in the source that are not tensors and will not be written.
+        ranks: Tensor-parallel ranks that the files are cut for; the entries are whole all the same.
     """
 
     plan: Plan
@@ -76,11 +82,13 @@ class Export:
     container: str
     entries: tuple[Entry, ...]
     dropped: tuple[Dropped, ...] = ()
+    beside: tuple[Dropped, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     findings: tuple[Finding, ...] = ()
     left_out: tuple[str, ...] = ()
+    ranks: int = 1
 
     @property
     def blocked(self) -> tuple[Finding, ...]:
@@ -109,7 +117,7 @@ def retarget(plan: Plan, target: Target) -> Export:
     _check_words(target)
     plan = _with_base(plan, target)
     layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
-    export = Export(plan, target, layout, _container(plan, target), ())
+    export = Export(plan, target, layout, _container(plan, target), (), ranks=_rank_count(plan, target))
     if target.layout != "same" and layout is None:
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
@@ -118,10 +126,12 @@ def retarget(plan: Plan, target: Target) -> Export:
     entries = tuple(_cast(e, target.dtype) for e in entries)
     loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)
     buffers, gone = _buffers(plan, target)
+    aside = ("not-weights", "other-section") if carries_tree(export) else ()
     export = dataclasses.replace(
         export,
         entries=(*entries, *loose, *buffers),
-        dropped=(*gone, *dropped),
+        dropped=(*(d for d in gone if d.kind not in aside), *dropped),
+        beside=tuple(d for d in gone if d.kind in aside),
         left_out=_left_out(export),
     )
     export = _with_files(export, plan.config)
@@ -153,6 +163,11 @@ def _with_base(plan: Plan, target: Target) -> Plan:
     return reduce(lambda plan, step: step(plan), PIPELINE, start)
 
 
+def _rank_count(plan: Plan, target: Target) -> int:
+    same = len(plan.source.ranks) if target.layout == "same" and plan.layout and plan.layout.rank_dims else 1
+    return target.model_parallel or max(same, 1)
+
+
 def _container(plan: Plan, target: Target) -> str:
     if target.container:
         return target.container
@@ -182,7 +197,7 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
         if wanted and plan.tie.tied and not layout.head_always:
             kept = tuple(e for e in plan.entries if e is not head)
             reason = "equals the embedding byte for byte, and the target ties the two"
-            return kept, (Dropped(head.ref, reason, "redundant", head.key),)
+            return kept, tuple(Dropped(ref, reason, "redundant", head.key) for ref in head.inputs)
     if head is None and embedding and hub and plan.tie.tied and (layout.head_always or policy == "copy"):
         copy = embedding.renamed(hub, why="the output head is the embedding")
         return (*plan.entries, copy), ()
@@ -257,7 +272,8 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
         if name and KINDS[name].config == "config.json":
             texts["config.json"] = _json(_hf(export, config))
         elif name == "meta" and enough:
-            texts["params.json"] = _json(meta_params(plan.family, config, plan.dims))
+            heads = max(plan.dims["kv_heads"], export.ranks)  # copies count, in files for more ranks than heads
+            texts["params.json"] = _json(meta_params(plan.family, config, {**plan.dims, "kv_heads": heads}))
     elif config and export.target.layout == "same":
         known = config.is_hf and plan.tie.tied is not None
         raw = with_flag(config.raw, bool(plan.tie.tied)) if known else config.raw
@@ -312,6 +328,8 @@ def _settled(plan: Plan, export: Export) -> tuple[Finding, ...]:
 def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
     """Return what stands in the way of this export, and what it will lack."""
     found = [f for f in (_heads(export), _row_order(export), _drop_refused(export), _twins(export)) if f]
+    if export.ranks > 1:
+        found += refuse_ranks(export.entries, export.ranks, export.layout, export.container, export.plan)
     name = export.layout.name if export.layout else None
     if config is None and name and export.target.layout != "same":
         text = f"No config is known, so the {name} folder gets none: its weights load, but not by folder name alone."

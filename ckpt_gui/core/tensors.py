@@ -192,6 +192,8 @@ class Source:
         sidecars: Config, params and tokenizer files found beside it.
         readers: One reader a file name.
         checksums: Size and CRC-32 of a whole storage by (file, storage) where the container keeps one.
+        ranks: Files that each hold one rank's slices of the same tensors (tensor parallelism), in order; a rank whose
+            file is missing is an empty name. Empty for all others.
     """
 
     path: str
@@ -205,6 +207,7 @@ class Source:
     sidecars: Sidecars = field(default_factory=Sidecars)
     readers: Mapping[str, Reader] = field(default_factory=dict, repr=False, compare=False)
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+    ranks: tuple[str, ...] = ()
 
     def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:
         """Fill `out` with the bytes [start, start + len(out)) of a tensor in row-major order.

@@ -111,7 +111,7 @@ def write_export(
     return WriteResult(
         folder=str(target),
         files=tuple(sorted(os.listdir(target))),
-        tensors=len(export.entries),
+        tensors=sum(len(f.keys) for f in files),
         verified=verified,
         nbytes=sum(f.layout.nbytes for f in files),
         seconds=sum(clock.laps.values()),
@@ -143,6 +143,11 @@ def refuse_blocked(export: Export) -> None:
     if export.blocked:
         first = export.blocked[0]
         raise CheckpointError(first.code, first.message, fix=first.fix, key=first.keys[0] if first.keys else None)
+    facts = export.plan.evidence.replicas
+    if any(replica.name not in facts for replica in export.plan.replicas):
+        raise CheckpointError(
+            "replica-unchecked", "What the ranks hold alike must be compared before anything is written."
+        )
     if export.plan.tie.state == "unchecked":
         raise CheckpointError(
             "tied-unchecked", "The embedding and the output head must be compared before anything is written."
@@ -280,9 +285,14 @@ def make_report(
         "use_with": use_with(export),
         "notes": [f.message for f in export.findings],
         "dropped": [{"key": d.ref.full_key, "reason": d.reason} for d in export.dropped],
+        "beside": [d.ref.full_key for d in export.beside],
         "left_out": list(export.left_out),
         "files": [_file_report(f, hashes) for f in files],
-        "tensors": {key: row for f in files for key, row in _tensor_rows(f, filled[f.name], plan.dims)},
+        "tensors": {
+            f"{f.name}: {key}" if export.ranks > 1 else key: row
+            for f in files
+            for key, row in _tensor_rows(f, filled[f.name], plan.dims)
+        },
     }
 
 

@@ -207,7 +207,7 @@ class MainWindow(QMainWindow):
         if finding.code == "missing-tensor":
             self.tree_panel.show_state("missing")
         else:
-            self.tree_panel.show_keys(finding.keys, finding.code)
+            self.tree_panel.show_keys(finding.keys, self.tr("tensors of the finding “{}”").format(finding.code))
         self.tree_panel.select_first()
         if finding.code.startswith("tied-"):
             self.docks["inspector"].show()
@@ -215,7 +215,7 @@ class MainWindow(QMainWindow):
 
     def _on_step(self, keys: tuple[str, ...]) -> None:
         """Show the tensors of a step of the plan; all of them again when none is selected."""
-        title = self.tr("the selected step")
+        title = self.tr("what is selected in the plan")
         if keys:
             self.tree_panel.show_keys(keys, title)
         elif self.tree_panel.only == title:

@@ -28,5 +28,15 @@ def shape_text(shape: Sequence[int | None]) -> str:
     return " × ".join("?" if size is None else str(size) for size in shape) or "scalar"
 
 
+def capital(text: str) -> str:
+    """Return a text that starts with a capital, unless its first word is a key.
+
+    >>> capital("rows change places"), capital("tok_embeddings.weight is that of the hub")
+    ('Rows change places', 'tok_embeddings.weight is that of the hub')
+    """
+    first = text.split(" ", 1)[0]
+    return text if {".", "_"} & set(first.rstrip(".")) else text[:1].upper() + text[1:]
+
+
 def _three(value: float) -> str:
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"

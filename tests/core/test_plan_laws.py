@@ -101,7 +101,7 @@ def facts(plan: Plan) -> tuple[Any, ...]:
 
 def check_export(export: Export) -> None:
     used = {id(r) for e in export.entries for r in e.inputs}
-    gone = [id(d.ref) for d in export.dropped]
+    gone = [id(d.ref) for d in (*export.dropped, *export.beside)]
     assert used.isdisjoint(gone), "a tensor is both written and left out"
     assert len(gone) == len(set(gone)), "a tensor is left out twice"
     assert used | set(gone) == {id(r) for r in export.plan.source.refs}, "a tensor is lost"

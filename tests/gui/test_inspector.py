@@ -16,9 +16,11 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.stats import pair_stats
+from ckpt_gui.gui.panels.docks import LEAST_EMS
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.units import em
 from tests.gui.panel_files import VOCAB, llama_folder, llama_tensors, make_theme, open_in, session_of
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
@@ -273,7 +275,9 @@ def test_every_button_has_a_name(panel: InspectorPanel, session: Session, qtbot:
 
 def test_it_fits_a_narrow_dock(panel: InspectorPanel, qtbot: QtBot) -> None:
     shown_pair(panel, qtbot)
-    panel.resize(panel.minimumWidth(), 700)
-    qtbot.waitUntil(lambda: panel.width() == panel.minimumWidth())
+    least = em(panel, LEAST_EMS["inspector"])
+    assert least < 300
+    panel.resize(least, 700)
+    qtbot.waitUntil(lambda: panel.width() == least)
     body = panel.tied.widget()
     assert body.width() <= panel.tied.viewport().width()

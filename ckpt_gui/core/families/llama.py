@@ -6,7 +6,7 @@ Sources: Meta `llama3/llama/model.py`; transformers `modeling_llama.py`, `conver
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, hf_layout
+from ckpt_gui.core.families.schema import BY_SHAPE, Family, Ignored, Layout, Rule, Slot, hf_layout
 from ckpt_gui.core.ops import RopePermute
 
 _L = "model.layers.{layer}."
@@ -77,12 +77,24 @@ HF = hf_layout(
     (Ignored(_L + "self_attn.rotary_emb.inv_freq", _COMPUTED), Ignored("model.rotary_emb.inv_freq", _COMPUTED)),
     source="transformers 4.57 modeling_llama",
 )
+# Column-parallel layers are cut along their rows, row-parallel ones along their columns, and their biases not at all.
+# Llama 1 and 2 cut the embedding along hidden (ParallelEmbedding), Llama 3 along the vocabulary.
+_L0 = "layers.{layer}."
+META_RANKS = (
+    ("tok_embeddings.weight", BY_SHAPE),
+    ("output.weight", 0),
+    *((f"{_L0}attention.{name}.{kind}", 0) for name in ("wq", "wk", "wv") for kind in ("weight", "bias")),
+    *((f"{_L0}feed_forward.{name}.{kind}", 0) for name in ("w1", "w3") for kind in ("weight", "bias")),
+    (_L0 + "attention.wo.weight", 1),
+    (_L0 + "feed_forward.w2.weight", 1),
+)
 META = Layout(
     "meta",
     _rules(1, "norm.weight"),
     (Ignored("rope.freqs", _COMPUTED, normal=True), Ignored("freqs_cis", _COMPUTED)),
     head_always=True,
     source="meta-llama/llama3 model.py",
+    rank_dims=META_RANKS,
 )
 TORCHTUNE = Layout(
     "torchtune",
@@ -123,6 +135,7 @@ FAMILIES = (
                 layout.ignored,
                 layout.head_always,
                 layout.source,
+                tuple(row for row in layout.rank_dims if not row[0].endswith(".bias")),
             )
             for layout in (HF, META, TORCHTUNE)
         ),

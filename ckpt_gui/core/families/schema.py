@@ -15,6 +15,7 @@ from ckpt_gui.core.ops import Op
 from ckpt_gui.core.shape_ops import Symbol
 
 EXTRA = "extra"  # the kind of layers that stand behind those that the config counts
+BY_SHAPE = -1  # of `Layout.rank_dims`: the shapes tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,9 @@ class Layout:
         ignored: Computed buffers and the like.
         head_always: True if the layout's files hold the output head even when it is tied to the embedding.
         source: Where the table was taken from.
+        rank_dims: For each stored key that tensor-parallel ranks share, the dimension along which it is cut; `BY_SHAPE`
+            where that differs from release to release. All other tensors every rank holds whole. Empty where the
+            layout's ranks are not known.
     """
 
     name: str
@@ -135,11 +139,17 @@ class Layout:
     ignored: tuple[Ignored, ...] = ()
     head_always: bool = False
     source: str = ""
+    rank_dims: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def by_stored(self) -> dict[str, Rule]:
         """Rules by the stored key's anonymous template."""
         return {anonymous(stored): rule for rule in self.rules for stored in rule.storeds}
+
+    @cached_property
+    def by_rank(self) -> dict[str, int]:
+        """Dimensions along which ranks cut, by anonymous template."""
+        return {anonymous(stored): dim for stored, dim in self.rank_dims}
 
     @cached_property
     def by_hub(self) -> dict[str, Rule]:
@@ -212,6 +222,8 @@ def check_family(family: Family) -> list[str]:
             faults.append(f"{family.name}/{layout.name}: a stored key is claimed twice")
         if layout.by_stored.keys() & layout.by_ignored.keys():
             faults.append(f"{family.name}/{layout.name}: a key is both a weight and ignored")
+        if layout.by_rank.keys() - layout.by_stored.keys():
+            faults.append(f"{family.name}/{layout.name}: ranks cut a tensor that has no rule")
         if not layout.source:
             faults.append(f"{family.name}/{layout.name}: no source given")
         faults += [

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.strided import read_strided
+from ckpt_gui.core.formats.verify import Checked, HasChecksums
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Reader, TensorRef, check_window, contiguous_strides
 
@@ -27,6 +27,13 @@ class Piece(Protocol):
 
     def read_into(self, start: int, out: memoryview) -> None:
         """Fill `out` with bytes of the part from `start` on."""
+
+
+class Closing(Protocol):
+    """A file or a reader that is held open."""
+
+    def close(self) -> None:
+        """Let go of it."""
 
 
 class RefPiece(NamedTuple):
@@ -78,7 +85,7 @@ class AssembledReader:
 
     def __init__(
         self,
-        files: Iterable[HeldFile],
+        files: Iterable[Closing],
         boxes: Mapping[str, Sequence[Box]],
         runs: Mapping[str, Sequence[Run]] | None = None,
     ) -> None:
@@ -95,6 +102,17 @@ class AssembledReader:
             _read_runs(self._runs[ref.storage], start, out)
         else:
             _read_boxes(self._boxes[ref.storage], ref, start, out)
+
+    def checked(self) -> Iterator[Checked]:
+        """Yield what has a checksum in the files and parts."""
+        for file in self._files:
+            if isinstance(file, HasChecksums):
+                yield from (run._replace(storage=None) for run in file.checked())
+        for storage, boxes in self._boxes.items():
+            for box in boxes:
+                if isinstance(box.piece, HasChecksums):
+                    for run in box.piece.checked():
+                        yield run._replace(storage=storage)
 
     def check_unchanged(self) -> None:
         """Raise if a file is not as it was when it was opened."""

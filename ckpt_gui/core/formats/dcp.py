@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ckpt_gui.core.dtypes import BY_TORCH
@@ -22,6 +23,7 @@ from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.shard_index import check_link, check_shard_name
 from ckpt_gui.core.formats.torch_values import OpaqueKey, TorchDType, TorchSize
 from ckpt_gui.core.formats.torch_zip import read_torch
+from ckpt_gui.core.formats.verify import Checked, HasChecksums
 from ckpt_gui.core.formats.zip_archive import read_archive
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, ForeignObject, SourceFile, TensorRef
@@ -51,9 +53,18 @@ class ChunkPiece:
 
     def read_into(self, start: int, out: memoryview) -> None:
         """Fill `out` with bytes of the box from `start` on."""
+        self._get().read_into(start, out)
+
+    def checked(self) -> Iterator[Checked]:
+        """Yield the records of the archive."""
+        reader = self._get().reader
+        if isinstance(reader, HasChecksums):
+            yield from reader.checked()
+
+    def _get(self) -> RefPiece:
         with self._lock:
-            piece = self._piece = self._piece or self._open()
-        piece.read_into(start, out)
+            self._piece = self._piece or self._open()
+            return self._piece
 
     def _open(self) -> RefPiece:
         _, offset, length = self._place
@@ -69,7 +80,7 @@ def is_dcp(names: frozenset[str]) -> bool:
     return METADATA in names
 
 
-def open_dcp(folder: str) -> Part:
+def open_dcp(folder: str, _names: frozenset[str] = frozenset()) -> Part:
     """Open a distributed checkpoint.
 
     Raises:

@@ -19,12 +19,13 @@ from ckpt_gui.core.keys import safe_text
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
 OTHER_SUFFIXES = (".gguf", ".npz")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
-_CONSOLIDATED = re.compile(r"consolidated\.(\d\d)\.pth\Z")
+RANK = re.compile(r"consolidated\.(?P<rank>\d\d)\.pth\Z")
 _STATE = re.compile(
     r"(training_args|optimizer|optim|scheduler|scaler|rng_state\w*|random_states\w*|recipe_state|trainer_state|"
     r"dataloader\w*|zero_pp_rank\w*)(_\d+)?\.(bin|pt|pth|ckpt)\Z"
 )
-_SINGLES = ("model.safetensors", "pytorch_model.bin", "consolidated.00.pth", "consolidated.safetensors")
+RANK_ZERO = "consolidated.00.pth"
+_SINGLES = ("model.safetensors", "pytorch_model.bin", RANK_ZERO, "consolidated.safetensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,14 @@ class Choice:
         index: The index that names them, or None.
         missing: Shards that ought to be there and are not.
         problems: What the user should know.
+        ranks: Files of tensor-parallel ranks, one for each rank up to the last that is there; empty for other models.
     """
 
     files: tuple[str, ...]
     index: ShardIndex | None = None
     missing: tuple[str, ...] = ()
     problems: tuple[Finding, ...] = ()
+    ranks: tuple[str, ...] = ()
 
 
 def choose(folder: str, index_name: str | None = None) -> Choice:
@@ -52,15 +55,16 @@ def choose(folder: str, index_name: str | None = None) -> Choice:
         index_name: The index to go by; None to look for one.
 
     Raises:
-        CheckpointError: There are none, several, or parts that have to be merged first.
+        CheckpointError: There are none, or several.
     """
     names = _list(folder)
     index_name = index_name or _pick_index(folder, names)
     if index_name is not None:
         return _by_index(folder, index_name, names)
     for single in _SINGLES:
+        if single == RANK_ZERO and (ranks := _ranks(names)):
+            return ranks
         if single in names:
-            _refuse_partitioned(folder, names if single == "consolidated.00.pth" else ())
             return Choice((single,))
         shards = _by_number(names) if single == "model.safetensors" else None
         if shards is not None:
@@ -148,16 +152,20 @@ def _by_number(names: Iterable[str]) -> Choice | None:
     return Choice(tuple(files), None, missing, () if alone else (problem,))
 
 
-def _refuse_partitioned(folder: str, names: Iterable[str]) -> None:
-    parts = [n for n in names if _CONSOLIDATED.match(n)]
-    if len(parts) > 1:
-        raise CheckpointError(
-            "partitioned-state",
-            f"{show_path(folder)} holds a model cut into {len(parts)} parts for tensor parallelism "
-            f"({parts[0]} to {parts[-1]}); such parts are not merged yet.",
-            fix="Merge them with the model's own tools, or take the Hugging Face version of the model.",
-            path=folder,
-        )
+def _ranks(names: Iterable[str]) -> Choice | None:
+    """Return the files of tensor-parallel ranks, as Meta writes them: the last one there says how many there are."""
+    found = {int(match["rank"]): name for name in names if (match := RANK.match(name))}
+    if not found:
+        return None
+    wanted = tuple(f"consolidated.{rank:02}.pth" for rank in range(max(found) + 1))
+    missing = tuple(name for rank, name in enumerate(wanted) if rank not in found)
+    return Choice(tuple(found[rank] for rank in sorted(found)), None, missing, ranks=wanted)
+
+
+def ranks_beside(folder: str, name: str) -> tuple[str, ...]:
+    """Return the files of all ranks where one of them was opened by its name; empty for any other file."""
+    choice = _ranks(list_all(folder)) if RANK.match(name) else None
+    return choice.ranks if choice else ()
 
 
 def _only(folder: str, names: Sequence[str]) -> Choice:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ckpt_gui.core.formats.dcp import is_dcp, open_dcp
+from ckpt_gui.core.formats.deepspeed import is_deepspeed, open_deepspeed
 from ckpt_gui.core.formats.folder import list_all
 from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.rank_files import has_rank_files, open_ranks
 
+Names = frozenset[str]
 # What a folder is, by the names in it; the first that fits.
-FOLDERS: tuple[tuple[Callable[[frozenset[str]], bool], Callable[[str], Part]], ...] = ((is_dcp, open_dcp),)
+FOLDERS: tuple[tuple[Callable[[Names], bool], Callable[[str, Names], Part]], ...] = (
+    (is_dcp, open_dcp),
+    (is_deepspeed, open_deepspeed),
+    (has_rank_files, open_ranks),
+)
 
 
 def open_special(folder: str) -> Part | None:
@@ -21,5 +28,5 @@ def open_special(folder: str) -> Part | None:
     names = frozenset(list_all(folder))
     for fits, open_folder in FOLDERS:
         if fits(names):
-            return open_folder(folder)
+            return open_folder(folder, names)
     return None

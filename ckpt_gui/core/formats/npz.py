@@ -14,8 +14,9 @@ from typing import Any
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import show_path
-from ckpt_gui.core.formats.torch_file import TorchFile, trailing
+from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums
+from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, TensorRef, normal_strides
@@ -82,7 +83,7 @@ def read_npz(archive: Archive, name: str) -> TorchFile:
             refs.append(made)
         else:
             extras.append(Extra((record.name.removesuffix(".npy"),), "array", made))
-    problems = [*_unread(extras, archive), *trailing(archive.file.name, archive.trailing, "its archive")]
+    problems = [*_unread(extras, archive), *find_trailing(archive.file, archive.trailing, "its archive")]
     checksums = record_checksums(reader.records, name)
     return TorchFile("npz", reader, None, tuple(refs), tuple(extras), tuple(problems), checksums)
 

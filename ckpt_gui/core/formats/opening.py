@@ -26,6 +26,7 @@ def open_checkpoint(
     path: str | os.PathLike[str],
     *,
     config: Config = None,
+    salvage: bool = False,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
 ) -> Source:
@@ -34,6 +35,8 @@ def open_checkpoint(
     Args:
         path: A file, a folder with a model, or the index file of one.
         config: A config to use instead of the one beside the weights: parsed, or the file that holds it.
+        salvage: Open a file that is cut short or damaged for the tensors in it that are whole; a finding `truncated`
+            lists those that are lost.
         progress: Called with what is being done, how much is done, and how much there is to do.
         cancelled: Asked between files; True stops.
 
@@ -47,14 +50,15 @@ def open_checkpoint(
     where = os.fspath(path)
     check_path(where)
     if os.path.isdir(where):
-        return _open_folder(where, where, None, config, progress, cancelled)
+        return _open_folder(where, where, None, config, salvage, progress, cancelled)
     home, name = os.path.split(where)
     if name == METADATA:
-        return _open_folder(home or ".", home or ".", None, config, progress, cancelled)
+        return _open_folder(home or ".", home or ".", None, config, salvage, progress, cancelled)
     if name.endswith(".index.json"):
-        return _open_folder(where, home or ".", name, config, progress, cancelled)
-    part = open_part(where, name)
-    return _assemble(where, home or ".", [part], config, [])
+        return _open_folder(where, home or ".", name, config, salvage, progress, cancelled)
+    part = open_part(where, name, salvage=salvage)
+    ranks = folders.ranks_beside(home or ".", name)
+    return _assemble(where, home or ".", [part], config, [], ranks=ranks)
 
 
 def _open_folder(
@@ -62,6 +66,7 @@ def _open_folder(
     folder: str,
     index_name: str | None,
     config: Config,
+    salvage: bool,
     progress: Progress | None,
     cancelled: IsCancelled | None,
 ) -> Source:
@@ -75,7 +80,7 @@ def _open_folder(
         for i, name in enumerate(choice.files):
             stop_if(cancelled)
             try:
-                parts.append(open_part(os.path.join(folder, name), name))
+                parts.append(open_part(os.path.join(folder, name), name, salvage=salvage))
             except CheckpointError as error:
                 failed.append(error)
             if progress is not None:
@@ -83,7 +88,7 @@ def _open_folder(
         problems = [*choice.problems, *_lost(choice, failed)]
         if not parts:
             raise _nothing_left(folder, choice, failed)
-        return _assemble(path, folder, parts, config, problems, choice.index)
+        return _assemble(path, folder, parts, config, problems, choice.index, choice.ranks)
     except BaseException:
         for part in parts:
             part.reader.close()
@@ -97,10 +102,11 @@ def _assemble(
     config: Config,
     problems: list[Finding],
     index: ShardIndex | None = None,
+    ranks: tuple[str, ...] = (),
 ) -> Source:
     refs = tuple(ref for part in parts for ref in part.refs)
     problems += [finding for part in parts for finding in part.problems]
-    problems += _duplicates(refs) if len(parts) > 1 else []
+    problems += _duplicates(refs) if len(parts) > 1 and not ranks else []
     if index is not None:
         problems += compare(index, refs, [part.name for part in parts])
     sidecars, more = read_sidecars(folder, config)
@@ -118,6 +124,7 @@ def _assemble(
         sidecars=sidecars,
         readers={part.name: part.reader for part in parts},
         checksums={place: crc for part in parts for place, crc in part.checksums.items()},
+        ranks=tuple(name if any(part.name == name for part in parts) else "" for name in ranks),
     )
 
 

@@ -12,7 +12,8 @@ from ckpt_gui.core.formats.gguf import read_gguf
 from ckpt_gui.core.formats.npz import is_npz, read_npz
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.safetensors import SafetensorsReader
-from ckpt_gui.core.formats.safetensors_header import read_header
+from ckpt_gui.core.formats.safetensors_header import Header, read_header
+from ckpt_gui.core.formats.safetensors_salvage import salvage_header
 from ckpt_gui.core.formats.sniff import check_name, sniff
 from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_legacy import read_legacy
@@ -20,6 +21,7 @@ from ckpt_gui.core.formats.torch_script import is_script, read_script
 from ckpt_gui.core.formats.torch_tar import read_tar
 from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.zip_archive import Archive, read_archive
+from ckpt_gui.core.formats.zip_salvage import salvage_zip
 from ckpt_gui.core.tensors import SourceFile
 
 Progress = Callable[[str, int, int], None]
@@ -28,7 +30,10 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def _open_safetensors(file: HeldFile, name: str) -> Part:
-    header = read_header(file, name)
+    return _safetensors_part(file, name, read_header(file, name))
+
+
+def _safetensors_part(file: HeldFile, name: str, header: Header) -> Part:
     reader = SafetensorsReader(file, header)
     return Part("safetensors", name, header.refs, reader, _held(file, name), header.problems, header.metadata)
 
@@ -73,12 +78,21 @@ CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
 }
 
 
-def open_part(path: str, name: str) -> Part:
+# What is left of a file that is cut short or damaged, by its kind.
+SALVAGE: Mapping[str, Callable[[HeldFile, str], Part]] = {
+    "safetensors": lambda file, name: _safetensors_part(file, name, salvage_header(file, name)),
+    "zip": lambda file, name: _torch_part(salvage_zip(file, name), file, name),
+    "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name, salvage=True), file, name),
+}
+
+
+def open_part(path: str, name: str, *, salvage: bool = False) -> Part:
     """Open one file.
 
     Args:
         path: Where it is.
         name: What the refs shall call it.
+        salvage: List the whole tensors of a file that is damaged.
 
     Raises:
         CheckpointError: It cannot be read.
@@ -89,12 +103,21 @@ def open_part(path: str, name: str) -> Part:
     file = HeldFile(path)
     try:
         kind = sniff(file)
-        part = CONTAINERS[kind](file, name)
+        part = _read(kind, file, name, salvage)
     except BaseException:
         file.close()
         raise
     misnamed = check_name(file.name, kind)
     return _with_problems(part, misnamed) if misnamed else part
+
+
+def _read(kind: str, file: HeldFile, name: str, salvage: bool) -> Part:
+    try:
+        return CONTAINERS[kind](file, name)
+    except CheckpointError as error:
+        if not salvage or kind not in SALVAGE or error.code not in ("truncated", "damaged"):
+            raise
+        return SALVAGE[kind](file, name)
 
 
 def _with_problems(part: Part, more: tuple[Finding, ...]) -> Part:

@@ -20,6 +20,7 @@ from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.safetensors_scan import Columns, scan
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads, refuse_negative_zero
+from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 
@@ -57,11 +58,11 @@ def read_header(file: HeldFile, name: str) -> Header:
     Raises:
         CheckpointError: `truncated`, `damaged` or `limit-exceeded`.
     """
-    text, start = _read_text(file)
+    text, start = read_text(file)
     enabled = gc.isenabled()
     gc.disable()  # 1.5 times as fast for 100,000 tensors: nothing here makes cycles
     try:
-        columns, metadata, problems = _parse(text, file)
+        columns, metadata, problems = parse(text, file)
         problems += _check_cover(columns, file, start)
         refs = make_refs(columns.keys, columns.dtypes, columns.shapes, name)
         begins = tuple([start + begin for begin in columns.begins])
@@ -71,7 +72,8 @@ def read_header(file: HeldFile, name: str) -> Header:
             gc.enable()
 
 
-def _read_text(file: HeldFile) -> tuple[str, int]:
+def read_text(file: HeldFile) -> tuple[str, int]:
+    """Return the text of the header, and where the data begins."""
     if file.size < 8:
         _fail(file, f"has {file.size} bytes; a safetensors file has at least 8", code="truncated")
     length = int.from_bytes(file.read(0, 8), "little")
@@ -94,7 +96,8 @@ def _read_text(file: HeldFile) -> tuple[str, int]:
         raise _error(file, f"has a header that is not UTF-8 at byte {at:,}", offset=at) from error
 
 
-def _parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[Finding]]:
+def parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[Finding]]:
+    """Return the tensors and the metadata of a header; that the tensors lie in the file is not checked."""
     scanned = scan(text)
     if scanned is not None:
         columns, metadata_text = scanned
@@ -200,13 +203,7 @@ def _check_cover(columns: Columns, file: HeldFile, start: int) -> list[Finding]:
     have = file.size - start
     if last > have:
         _fail_truncated(file, columns, start, last)
-    if last == have:
-        return []
-    message = (
-        f"{show_path(file.name)} has {have - last:,} bytes after its last tensor; "
-        "the usual loader refuses such a file. The tensors before them are whole."
-    )
-    return [Finding("trailing-bytes", "warning", message, fix="The export leaves the extra bytes out.")]
+    return find_trailing(file, have - last, "its last tensor")
 
 
 def _check_sorted(columns: Columns, file: HeldFile) -> int:

@@ -137,14 +137,6 @@ def _bloat(refs: list[TensorRef], sizes: Mapping[str, int], name: str) -> list[F
     return [Finding("storage-bloat", "warning", message, keys=tuple(keys), fix="The export holds what is used.")]
 
 
-def trailing(name: str, count: int, what: str) -> list[Finding]:
-    """Return a finding about bytes after the end of a container."""
-    if not count:
-        return []
-    message = f"{show_path(name)} has {count:,} bytes after the end of {what}."
-    return [Finding("trailing-bytes", "warning", message, fix="The export leaves the extra bytes out.")]
-
-
 def _extras(walk: TreeWalk) -> tuple[Extra, ...]:
     if not walk.more:
         return tuple(walk.extras)

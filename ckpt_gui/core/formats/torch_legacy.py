@@ -15,9 +15,10 @@ from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import find_unsafe, refusal
 from ckpt_gui.core.formats.pickle_names import read_storage
 from ckpt_gui.core.formats.pickle_vm import PickleError, PickleResult, load_pickle
-from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles, trailing
+from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.torch_values import StorageInfo
+from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -40,10 +41,15 @@ class LegacyReader(StorageReader):
         self.file.pread_into(self._places[storage][0] + offset, out)
 
 
-class _Storages:
-    """The storages that the object mentions, by key."""
+class StorageNames:
+    """The storages that a pickle mentions.
+
+    Attributes:
+        known: The first mention of each by key.
+    """
 
     def __init__(self) -> None:
+        """Start without any."""
         self.known: dict[str, StorageInfo] = {}
 
     def find(self, pid: Any) -> Any:
@@ -74,7 +80,7 @@ def read_legacy(file: HeldFile, name: str, salvage: bool = False) -> TorchFile:
 
 
 def _read(file: HeldFile, name: str, salvage: bool) -> TorchFile:
-    storages = _Storages()
+    storages = StorageNames()
     *heads, obj, keys = _read_pickles(file, storages)
     places, end, lost = place_storages(file, keys.value, storages.known, keys.end, salvage)
     found = make_file(
@@ -83,9 +89,9 @@ def _read(file: HeldFile, name: str, salvage: bool) -> TorchFile:
         LegacyReader(file, places),
         {key: size for key, (_, size) in places.items()},
         merge_pickles([*heads, obj]),
-        problems=[old_form(file.name, "before torch 1.6"), *trailing(file.name, file.size - end, "its last tensor")],
+        problems=[old_form(file.name, "before torch 1.6"), *find_trailing(file, file.size - end, "its last tensor")],
     )
-    return lost_tensors(found, file, lost) if lost else found
+    return lost_tensors(found, file) if lost else found
 
 
 def old_form(name: str, age: str) -> Finding:
@@ -94,7 +100,7 @@ def old_form(name: str, age: str) -> Finding:
     return Finding("legacy-container", "info", message, fix="An export is written in today's form.")
 
 
-def _read_pickles(file: HeldFile, storages: _Storages) -> list[PickleResult]:
+def _read_pickles(file: HeldFile, storages: StorageNames) -> list[PickleResult]:
     """Return the object and the keys; the bytes that they take are known only once they have been read."""
     window = FIRST_WINDOW
     while True:
@@ -107,7 +113,7 @@ def _read_pickles(file: HeldFile, storages: _Storages) -> list[PickleResult]:
         window *= 8
 
 
-def _parse(file: HeldFile, data: bytes, storages: _Storages) -> list[PickleResult]:
+def _parse(file: HeldFile, data: bytes, storages: StorageNames) -> list[PickleResult]:
     shown = show_path(file.name)
     at = 0
     results = []
@@ -152,11 +158,13 @@ def place_storages(
     return places, at, ()
 
 
-def lost_tensors(found: TorchFile, file: HeldFile, lost: tuple[str, ...]) -> TorchFile:
+def lost_tensors(found: TorchFile, file: HeldFile) -> TorchFile:
     """Say which tensors a file that was cut short has lost, in place of how each of them is damaged."""
     import dataclasses
 
     keys = tuple(key for p in found.problems if p.code == "damaged" for key in p.keys)
+    if not keys:
+        return found
     message = (
         f"{show_path(file.path)} is cut short at {file.size:,} bytes: {len(found.refs):,} of "
         f"{len(found.refs) + len(keys):,} tensors are whole, {len(keys):,} are lost."

@@ -8,15 +8,17 @@ mapped) nor any checksum.
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.inflate import InflatedRecord
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
-from ckpt_gui.core.formats.torch_file import TorchFile, make_file, trailing
+from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_reader import StorageReader
+from ckpt_gui.core.formats.trailing import find_trailing
+from ckpt_gui.core.formats.verify import Checked
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
@@ -54,6 +56,17 @@ class ZipReader(StorageReader):
             made = InflatedRecord(self.file, record.name, start, record.packed, record.size, record.crc)
             held = self._inflated.setdefault(record.name, made)
         held.read_into(offset, out)
+
+    def checked(self) -> Iterator[Checked]:
+        """Yield every record with its checksum."""
+        folder = self._folder
+        for key, record in self.archive.records.items():
+            storage = key[len(folder) :] if key.startswith(folder) else None
+
+            def fill(start: int, out: memoryview, record: Record = record) -> None:
+                self.fill_record(record, start, out)
+
+            yield Checked(self.file.name, record.name, storage, record.size, record.crc, fill)
 
     def _start(self, record: Record) -> int:
         start = self._starts.get(record.name)
@@ -115,7 +128,7 @@ def _read(archive: Archive, name: str) -> TorchFile:
         {key: record.size for key, record in storages.items()},
         result,
         checksums,
-        trailing(file.name, archive.trailing, "its archive"),
+        find_trailing(file, archive.trailing, "its archive"),
     )
 
 

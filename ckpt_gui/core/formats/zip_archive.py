@@ -203,6 +203,8 @@ def _record(file: HeldFile, fields: tuple[Any, ...], raw: bytes, extra: bytes) -
         _fail(file, f"record {safe_text(name)!r} is encrypted", fix="Save it without a password.")
     if method not in (STORED, DEFLATED):
         _fail(file, f"record {safe_text(name)!r} is packed by method {method}, which torch does not write")
+    if fields[15] & 0x10 and size:  # torch then returns whatever lies in memory
+        _fail(file, f"record {safe_text(name)!r} is marked as a folder but has content", code="ambiguous-archive")
     if _U32 in (packed, size, start):
         size, packed, start = _zip64_fields(file, name, extra, (size, packed, start))
     if method == STORED and packed != size:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims
+from ckpt_gui.core.passes.merge_ranks import judge_ranks, merge_ranks
 from ckpt_gui.core.passes.rename import rename
 from ckpt_gui.core.passes.section import find_section
 from ckpt_gui.core.passes.ties import judge_ties
@@ -22,10 +23,12 @@ NAMES_AND_SHAPES: tuple[Pass, ...] = (
     find_section,  # which nested dict holds the weights
     unwrap,  # names that wrappers put into keys go
     detect,  # family and layout, with evidence
+    merge_ranks,  # slices of tensor-parallel ranks become whole tensors
     rename,  # hub names and the ops they need; buffers out
     find_dims,  # sizes from config and shapes
 )
 JUDGEMENT: tuple[Pass, ...] = (
+    judge_ranks,  # do the ranks hold the same where they must?
     judge_ties,  # embedding and head, by role and bytes: run again when the bytes have been compared
     check,  # complete? shapes? types?
 )

@@ -37,9 +37,8 @@ def detect(plan: Plan) -> Plan:
     plan = plan.replace(config=config).found(*problems)
     if not plan.entries:
         return plan
-    matches = best_matches(
-        templates(e.key for e in plan.entries), {template(e.key): e.output.shape for e in reversed(plan.entries)}
-    )
+    counts = templates(dict.fromkeys(e.key for e in plan.entries))  # ranks hold each name once
+    matches = best_matches(counts, {template(e.key): e.output.shape for e in reversed(plan.entries)})
     if not matches or matches[0].matched < MIN_SHARE * matches[0].total:
         return plan.found(_unknown(plan, matches))
     match, sentence, doubt = _choose(plan, matches)

@@ -42,9 +42,9 @@ def rename(plan: Plan) -> Plan:
             except (KeyError, CheckpointError):
                 stuck.append(entry)
     unmapped += [part for parts in waiting.values() for part in parts.values()]
-    plan = plan.replace(entries=tuple(entries), unmapped=(*unmapped, *stuck), dropped=(*plan.dropped, *dropped)).found(
-        *_fused(stuck)
-    )
+    plan = plan.replace(
+        entries=tuple(entries), unmapped=(*plan.unmapped, *unmapped, *stuck), dropped=(*plan.dropped, *dropped)
+    ).found(*_fused(stuck))
     return _settle_collisions(_note_buffers(plan, dropped, normal))
 
 

@@ -36,7 +36,7 @@ def _by_role(plan: Plan, role: str) -> Entry | None:
 def _state(plan: Plan, embedding: Entry | None, head: Entry | None) -> TieName:
     if embedding is None or head is None:
         return "absent"
-    if embedding.ref.place == head.ref.place:
+    if embedding.identity == head.identity:
         return "same-storage"
     if (embedding.output.shape, embedding.output.dtype) != (head.output.shape, head.output.dtype):
         return "different"

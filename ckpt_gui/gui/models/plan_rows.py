@@ -9,6 +9,7 @@ from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.plan import Plan, Step
 from ckpt_gui.core.retarget import Export, retarget
+from ckpt_gui.gui.wording import capital
 
 EXAMPLES = 6
 # Steps that the user asked for: to tick one off is to take the wish back.
@@ -62,4 +63,4 @@ def sentence(text: str) -> str:
     >>> sentence("all keys share it"), sentence("")
     ('All keys share it.', '')
     """
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""
+    return f"{capital(text)}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""

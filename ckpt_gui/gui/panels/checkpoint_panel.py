@@ -28,6 +28,7 @@ from ckpt_gui.gui.models.card import CONFIG_HELPS, CheckpointCard, fix_words
 from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label, tip_text
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import breakable, quoted
 
 
@@ -52,9 +53,7 @@ class CheckpointPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(self.tr("Checkpoint and findings"))
-        self.setMinimumWidth(15 * self.fontMetrics().height())
-        inner = QWidget()
-        inner.setProperty("plain", "true")
+        inner = ScrollBody()
         self._layout = QVBoxLayout(inner)
         self._layout.setContentsMargins(GRID, GRID, GRID, GRID)
         self._layout.setSpacing(GRID)
@@ -120,10 +119,10 @@ class CheckpointPanel(QScrollArea):
         grid.setVerticalSpacing(GRID // 2 + 2)
         grid.setColumnStretch(1, 1)
         for line, fact in enumerate(card.facts):
-            name, value = label(fact.label, muted=True), label(fact.value, wrap=True)
+            name, value = label(fact.label, muted=True), label(breakable(fact.value), wrap=True)
             for each in (name, value):
                 each.setToolTip(tip_text(fact.evidence))
-            value.setMinimumWidth(5 * self.fontMetrics().height())
+            value.setMinimumWidth(4 * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             grid.addWidget(name, line, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
@@ -223,7 +222,10 @@ class FindingCard(QFrame):
         self._layout.setContentsMargins(2 * GRID, int(1.25 * GRID), int(1.5 * GRID), int(1.25 * GRID))
         self._layout.setSpacing(GRID // 2)
         head = QHBoxLayout()
-        head.addWidget(_coloured(f"{glyph}  {word}", finding.severity, theme), 1)
+        title = _coloured(f"{glyph}  {word}", finding.severity, theme)
+        title.setWordWrap(True)
+        title.setMinimumWidth(5 * title.fontMetrics().height())
+        head.addWidget(title, 1)
         if finding.keys:
             head.addWidget(label(plural(len(finding.keys), "tensor"), muted=True))
             self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

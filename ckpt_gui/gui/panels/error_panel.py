@@ -7,13 +7,13 @@ import traceback
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QProgressBar, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job
-from ckpt_gui.gui.panels.parts import GRID, Card, button, clear, label
+from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
 
 WIDTH_EM = 40
@@ -74,17 +74,14 @@ class ErrorPanel(QWidget):
         outer.addLayout(middle)
         outer.addStretch(3)
 
-    def _build_buttons(self) -> QHBoxLayout:
+    def _build_buttons(self) -> QLayout:
         self.other_button = button(self.tr("Open another file…"), kind="primary")
         self.again_button = button(self.tr("Try again"), tip="F5")
         self.copy_button = button(self.tr("Copy details"))
         self.leave_button = button(self.tr("Start page"), kind="quiet")
-        line = QHBoxLayout()
-        line.setSpacing(GRID)
-        for each in (self.other_button, self.again_button, self.copy_button):
+        line = FlowLayout()
+        for each in (self.other_button, self.again_button, self.copy_button, self.leave_button):
             line.addWidget(each)
-        line.addStretch()
-        line.addWidget(self.leave_button)
         return line
 
     def show_error(self, path: str, error: BaseException) -> None:
@@ -95,7 +92,7 @@ class ErrorPanel(QWidget):
         clear(self._details)
         for line, (name, text) in enumerate(details):
             value = label(text, wrap=True)
-            value.setMinimumWidth((WIDTH_EM - 24) * self.fontMetrics().height())
+            value.setMinimumWidth(12 * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._details.addWidget(label(name, muted=True), line, 0, Qt.AlignmentFlag.AlignTop)
             self._details.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
@@ -121,7 +118,8 @@ def error_words(path: str, error: BaseException) -> tuple[str, str, list[tuple[s
         details += [("Tensor", safe_text(error.key))] if error.key else []
         details += [("What to do", safe_text(error.fix, 500))] if error.fix else []
         details.append(("Code", error.code))
-        return f"{name} cannot be opened", safe_text(error.message, 1000), details
+        message = safe_text(error.message.replace(where, os.path.basename(os.path.normpath(where)) or where), 1000)
+        return f"{name} cannot be opened", message, details
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         details.append(("What to do", "Check that the file is there and that you may read it, then try again."))
@@ -141,18 +139,21 @@ class LoadingPanel(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = label(size=1.35, bold=True)
-        self.step = label(muted=True)
+        self.title = label(size=1.35, bold=True, wrap=True)
+        self.step = label(muted=True, wrap=True)
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of opening"))
-        self.bar.setFixedSize(28 * self.fontMetrics().height(), GRID)
+        self.bar.setFixedSize(20 * self.fontMetrics().height(), GRID)
         stop = button(self.tr("Cancel"))
         stop.clicked.connect(self.cancel)
         outer = QVBoxLayout(self)
         outer.setSpacing(2 * GRID)
         outer.addStretch(2)
-        for widget in (self.title, self.step, self.bar, stop):
+        for text in (self.title, self.step):
+            text.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            outer.addWidget(text)
+        for widget in (self.bar, stop):
             outer.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
         outer.addStretch(3)
 

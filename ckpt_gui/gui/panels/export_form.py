@@ -29,6 +29,7 @@ from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.session import Snapshot
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
 from ckpt_gui.gui.widgets.banner import Banner
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted
 
 SHARDS = (1, 2, 5, 10, 20, 50)
@@ -135,8 +136,7 @@ class ExportForm(QScrollArea):
         self.drop_base_button = button(self.tr("Without"), kind="quiet", tip=self.tr("Carry nothing from that folder"))
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        body.setProperty("plain", "true")
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, GRID)
         column.setSpacing(12)

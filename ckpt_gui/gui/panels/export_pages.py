@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -16,6 +16,7 @@ from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
 
 FILES_SHOWN = 12
@@ -139,30 +140,33 @@ class ResultPage(QWidget):
             widget.clicked.connect(signal)
 
     def _lay_out(self) -> None:
-        card, steps, self.notes_card = Card(), Card(), Card()
-        card.body.addWidget(self.facts)
-        for each, title, body in (
-            (steps, self.tr("What was done"), self.steps), (self.notes_card, self.tr("Good to know"), self.notes),
-        ):  # fmt: skip
-            each.body.addWidget(heading(title))
-            each.body.addWidget(body)
+        self.notes_card = _card(self.notes, self.tr("Good to know"))
+        self.message = plain_label(muted=True)
+        body = ScrollBody()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, GRID)
+        column.setSpacing(12)
+        column.addWidget(self.banner)
+        for card in (_card(self.facts), _card(self.steps, self.tr("What was done")), self.notes_card):
+            column.addWidget(card)
+        column.addWidget(self.message)
+        column.addStretch(1)
+        box = QVBoxLayout(self)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(0)
+        box.addWidget(scroll_area(body), 1)
+        box.addLayout(self._make_foot())
+
+    def _make_foot(self) -> QHBoxLayout:
         foot = QHBoxLayout()
+        foot.setContentsMargins(2 * GRID, GRID, 2 * GRID, 2 * GRID)
         foot.setSpacing(GRID)
         for widget in (self.show_button, self.copy_button, self.save_button):
             foot.addWidget(widget)
         foot.addStretch(1)
         foot.addWidget(self.close_button)
         foot.addWidget(self.open_button)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
-        box.setSpacing(12)
-        box.addWidget(self.banner)
-        for each in (card, steps, self.notes_card):
-            box.addWidget(each)
-        self.message = plain_label(muted=True)
-        box.addWidget(self.message, 0, Qt.AlignmentFlag.AlignTop)
-        box.addStretch(1)
-        box.addLayout(foot)
+        return foot
 
     def show_result(self, export: Export, result: WriteResult) -> None:
         """Show a result."""
@@ -171,9 +175,8 @@ class ResultPage(QWidget):
         detail = tr("Every tensor was read back from the disk and compared.")
         self.banner.show_text("teal", "✓", title, detail)
         self.facts.set_value("folder", safe_text(result.folder, 2000), raw=result.folder)
-        size = tr("{size} of tensors in {seconds} s").format(
-            size=human_bytes(result.nbytes), seconds=f"{result.seconds:.1f}"
-        )
+        seconds = f"{result.seconds:.1f} s" if result.seconds >= 0.1 else tr("less than 0.1 s")
+        size = tr("{size} of tensors in {seconds}").format(size=human_bytes(result.nbytes), seconds=seconds)
         self.facts.set_value("size", size)
         lines = file_lines(result)[:FILES_SHOWN]
         names = [safe_text(name) + (f"  ({human_bytes(size)})" if size is not None else "") for name, size in lines]
@@ -187,3 +190,11 @@ class ResultPage(QWidget):
         self.notes.setText("\n".join(quoted(note) for note in known))
         self.notes_card.setVisible(bool(known))
         self.message.setText("")
+
+
+def _card(content: QWidget, title: str = "") -> Card:
+    card = Card()
+    if title:
+        card.body.addWidget(heading(title))
+    card.body.addWidget(content)
+    return card

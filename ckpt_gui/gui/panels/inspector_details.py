@@ -19,8 +19,9 @@ from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
-from ckpt_gui.gui.widgets.units import GRID
-from ckpt_gui.gui.wording import shape_text
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
+from ckpt_gui.gui.widgets.units import GRID, breakable
+from ckpt_gui.gui.wording import capital, shape_text
 
 SHARERS_SHOWN = 6
 MANY = 20_000  # tensors above which their relations are looked up in a job: 60 ms
@@ -72,8 +73,7 @@ class DetailsTab(QScrollArea):
         return names, tensor, place, export
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        body.setProperty("plain", "true")
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)
@@ -136,7 +136,7 @@ class DetailsTab(QScrollArea):
     def _fill_names(self, row: Row) -> None:
         style = self._theme.state(row.state)
         note = safe_text(row.note)
-        self.banner.show_text(style.colour, style.glyph, style.word.capitalize(), note[:1].upper() + note[1:])
+        self.banner.show_text(style.colour, style.glyph, style.word.capitalize(), capital(note))
         fixed = self._theme.fixed_font()
         self.names.set_value("key", safe_text(row.key, 2000), raw=row.key, font=fixed)
         self.names.set_value("expected", safe_text(row.expected, 2000), raw=row.expected, font=fixed)
@@ -167,11 +167,11 @@ class DetailsTab(QScrollArea):
         names = [safe_text(other.full_key) for other in sharers[:SHARERS_SHOWN]]
         if len(sharers) > SHARERS_SHOWN:
             names.append(self.tr("and {n} more").format(n=f"{len(sharers) - SHARERS_SHOWN:,}"))
-        self.place.set_value("shared", "\n".join(names), font=self._theme.fixed_font())
+        self.place.set_value("shared", breakable("\n".join(names)), font=self._theme.fixed_font())
 
     def _fill_export(self, ref: TensorRef, relations: Relations, snapshot: Snapshot) -> None:
         reason, entries = relations.reason(ref), relations.entries(ref)
-        self.export.set_value("left", safe_text(reason[:1].upper() + reason[1:]))
+        self.export.set_value("left", capital(safe_text(reason)))
         if not entries:
             return
         written = "\n".join(safe_text(e.key, 2000) for e in entries)
@@ -180,7 +180,7 @@ class DetailsTab(QScrollArea):
         cast = entries[0].output.dtype
         self.export.set_value("type", f"{ref.dtype} → {cast}" if cast != ref.dtype else "")
         words = "; ".join(op.describe(snapshot.plan.dims) for op in entries[0].ops)
-        self.export.set_value("ops", words[:1].upper() + words[1:] if words else self.tr("Unchanged, byte for byte"))
+        self.export.set_value("ops", capital(words) if words else self.tr("Unchanged, byte for byte"))
 
 
 def _with_product(shape: tuple[int, ...]) -> str:

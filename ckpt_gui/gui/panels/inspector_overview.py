@@ -19,8 +19,7 @@ class OverviewPage(QWidget):
         super().__init__(parent)
         self._theme = theme
         tr = self.tr
-        self.title = heading("")
-        self.title.setWordWrap(True)
+        self.title = heading("", wrap=True)
         self.hint = plain_label(muted=True)
         self.facts = FactList("", [("tensors", tr("Tensors")), ("size", tr("Size")), ("types", tr("Types"))])
         self.states = FactList(tr("Beside what is expected"), [(name, "") for name in STATE_STYLES])

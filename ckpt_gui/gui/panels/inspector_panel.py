@@ -17,7 +17,6 @@ from ckpt_gui.gui.panels.inspector_stats import StatisticsTab
 from ckpt_gui.gui.panels.inspector_tied import TiedTab
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import em
 
 
 class InspectorPanel(QWidget):
@@ -36,7 +35,6 @@ class InspectorPanel(QWidget):
         self.tabs.addTab(self.details, self.tr("Details"))
         self.tabs.addTab(self.statistics, self.tr("Statistics"))
         self.tabs.addTab(self.tied, self.tr("Tied pair"))
-        self.setMinimumWidth(em(self, 21))
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.addWidget(self.tabs)

@@ -17,6 +17,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.mini_histogram import MiniHistogram
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, figure_text, heading, plain_label
 
 KEPT = 256  # results that are remembered
@@ -67,8 +68,7 @@ class StatisticsTab(QScrollArea):
         return moments, counts, FactList(tr("First values"), [("first", tr("In order"))])
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        body.setProperty("plain", "true")
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)

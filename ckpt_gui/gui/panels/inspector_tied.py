@@ -22,6 +22,7 @@ from ckpt_gui.gui.widgets.compare_table import CompareTable
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.pair_plot import PairPlot
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.tiles import Tiles
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.wording import shape_text
@@ -46,16 +47,15 @@ class TiedTab(QScrollArea):
         self.message = plain_label(muted=True)
         self.names = FactList("", [("embedding", tr("Embedding")), ("head", tr("Output head"))], ("embedding", "head"))
         self.facts = Tiles([("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))])
-        self.table = CompareTable(theme, (tr("Embedding"), tr("Output head")))
-        self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("output head")))
+        self.table = CompareTable(theme, (tr("Embedding"), tr("Head")))
+        self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("head")))
         self.plot.setMinimumHeight(em(self, 22))
         self._lay_out()
         self.job.stopped.connect(self._on_stopped)
         self.show_snapshot(session.snapshot)
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        body.setProperty("plain", "true")
+        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QScrollArea,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
@@ -13,28 +22,34 @@ from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
 from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, heading, plain_label, quoted
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
+from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted
 
 KEYS_SHOWN = 200
+ROWS_SHOWN = 8  # without scrolling inside
 
 
-class StepDetail(QWidget):
+class StepDetail(QScrollArea):
     """Tells of one row."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.title, self.evidence, self.reason = heading(""), plain_label(), plain_label(muted=True)
-        self.title.setWordWrap(True)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.title, self.evidence, self.reason = heading("", wrap=True), plain_label(), plain_label(muted=True)
         self.examples = self._make_examples()
-        column = QVBoxLayout(self)
+        body = ScrollBody()
+        column = QVBoxLayout(body)
         column.setContentsMargins(GRID, 0, 0, 0)
         column.setSpacing(GRID // 2)
         for label in (self.title, self.evidence, self.reason):
             column.addWidget(label)
         column.addSpacing(GRID // 2)
-        column.addWidget(self.examples, 1)
-        column.addStretch(0)
+        column.addWidget(self.examples)
+        column.addStretch(1)
+        self.setWidget(body)
 
     def _make_examples(self) -> QTreeWidget:
         tree = QTreeWidget()
@@ -42,9 +57,11 @@ class StepDetail(QWidget):
         tree.setRootIsDecorated(False)
         tree.setUniformRowHeights(True)
         tree.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        tree.setTextElideMode(Qt.TextElideMode.ElideLeft)
         tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        tree.header().setStretchLastSection(False)
         tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        tree.setMinimumWidth(em(tree, 5))
         return tree
 
     def show_row(self, row: PlanRow | None, export: Export | None) -> None:
@@ -69,11 +86,13 @@ class StepDetail(QWidget):
                 item.setToolTip(column, tip_text(text, 600))
                 item.setFont(column, self._theme.fixed_font())
             self.examples.addTopLevelItem(item)
+        rows_shown = min(len(rows), ROWS_SHOWN) + 1  # and the header
+        self.examples.setFixedHeight(round(rows_shown * 1.9 * em(self)) + GRID)
         self.examples.setVisible(bool(rows))
 
     def _tell(self, title: str, evidence: str, reason: str) -> None:
         for label, text in ((self.title, title), (self.evidence, evidence), (self.reason, reason)):
-            label.setText(text)
+            label.setText(breakable(text))
             label.setVisible(bool(text))
 
 

@@ -7,8 +7,8 @@ stands in the way comes first, in red, with what to do about it.
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.gui.fix_command import fix_command, unsayable
@@ -19,6 +19,8 @@ from ckpt_gui.gui.panels.plan_steps import StepList
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted
+
+ROOMY_EMS = 36  # width from which on summary and buttons are on one line
 
 
 class PlanPanel(QWidget):
@@ -65,16 +67,27 @@ class PlanPanel(QWidget):
         self.tree.setMinimumWidth(em(self, 10))
         self.detail.setMinimumWidth(em(self, 6))
         self.summary.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        foot = QHBoxLayout()
+        self._foot = foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setSpacing(GRID)
         foot.addWidget(self.summary, 1)
-        foot.addWidget(self.copy_button)
-        foot.addWidget(self.export_button)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(GRID)
+        buttons.addStretch(1)
+        buttons.addWidget(self.copy_button)
+        buttons.addWidget(self.export_button)
+        foot.addLayout(buttons)
         box = QVBoxLayout(self)
         box.setContentsMargins(GRID, GRID, GRID, GRID)
         box.setSpacing(GRID)
         box.addWidget(split, 1)
         box.addLayout(foot)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons below the summary where it is narrow."""
+        super().resizeEvent(event)
+        wide = self.width() >= em(self, ROOMY_EMS)
+        directions = QBoxLayout.Direction
+        self._foot.setDirection(directions.LeftToRight if wide else directions.TopToBottom)
 
     # ------------------------------------------------------------------------------------------------------- showing
 

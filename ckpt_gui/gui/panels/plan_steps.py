@@ -18,6 +18,7 @@ from ckpt_gui.gui.widgets.check_tree import CheckTree
 from ckpt_gui.gui.widgets.units import em, quoted
 
 CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
+STEP_EMS = 7  # what a step's title gets at least, if need be in place of other columns
 EVIDENCE_EMS = 11  # the evidence is shown where at least so much is left for it
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -69,8 +70,12 @@ class StepList(CheckTree):
     def share_room(self) -> None:
         """Give the steps what they need, and the evidence the rest; none where little is left: it is told beside."""
         header = self.header()
-        fixed = sum(header.sectionSize(column) for column in (CHECK, COUNT, VALUES, SURE))
-        room = self.viewport().width() - fixed
+        room = self.viewport().width() - header.sectionSize(CHECK) - max(header.sectionSizeHint(COUNT), em(self, 3))
+        for column in (VALUES, SURE):
+            need = max(header.sectionSizeHint(column), self.sizeHintForColumn(column))
+            hidden = room - need < em(self, STEP_EMS)
+            self.setColumnHidden(column, hidden)
+            room -= 0 if hidden else need
         step = max(self.sizeHintForColumn(STEP), header.sectionSizeHint(STEP)) + em(self, 0.5)
         evidence = room - min(step, max(room * 3 // 5, em(self, 14)))
         shown = evidence >= em(self, EVIDENCE_EMS)

@@ -13,6 +13,7 @@ from ckpt_gui.gui.panels.parts import GRID, Card, ElidedLabel, button, clear, la
 from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 
 WIDTH_EM = 44
 
@@ -37,6 +38,7 @@ class StartPage(QScrollArea):
         self._settings, self._theme = settings, theme
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._build()
         self.file_button.clicked.connect(self.open_file)
         self.folder_button.clicked.connect(self.open_folder)
@@ -45,15 +47,14 @@ class StartPage(QScrollArea):
         self.refresh()
 
     def _build(self) -> None:
-        page = QWidget()
-        page.setProperty("plain", "true")
+        page = ScrollBody()
         outer = QHBoxLayout(page)
         outer.setContentsMargins(3 * GRID, 3 * GRID, 3 * GRID, 3 * GRID)
         column = QWidget()
-        column.setFixedWidth(WIDTH_EM * self.fontMetrics().height())
-        outer.addStretch()
-        outer.addWidget(column)
-        outer.addStretch()
+        column.setMaximumWidth(WIDTH_EM * self.fontMetrics().height())
+        outer.addStretch(1)
+        outer.addWidget(column, 1000)
+        outer.addStretch(1)
         layout = QVBoxLayout(column)
         layout.setSpacing(2 * GRID)
         layout.addStretch(2)
@@ -79,7 +80,7 @@ class StartPage(QScrollArea):
             "See what a language-model checkpoint is, how it differs from what it should be, and write it fixed."
         )
         about = label(text, muted=True, wrap=True)
-        about.setMinimumWidth((WIDTH_EM - 6) * self.fontMetrics().height())
+        about.setMinimumWidth(20 * self.fontMetrics().height())
         words.addWidget(about)
         line = QHBoxLayout()
         line.setSpacing(2 * GRID)

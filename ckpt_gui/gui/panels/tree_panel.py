@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -34,6 +34,7 @@ from ckpt_gui.gui.wording import LAYOUTS
 
 DEBOUNCE_MS = 200
 MANY = 50_000  # rows above which the filter runs in a job
+ROOMY_EMS = 34  # width from which on the layout has a label
 ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
 
 
@@ -92,23 +93,22 @@ class TreePanel(QWidget):
         )
         self.filter_box.setAccessibleName(self.tr("Filter"))
         self.filter_box.setClearButtonEnabled(True)
-        self.filter_box.setMinimumWidth(9 * self.fontMetrics().height())
+        self.filter_box.setMinimumWidth(7 * self.fontMetrics().height())
         self.filter_box.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
-        self.counter = label(muted=True)
         self.layout_combo = QComboBox()
         self.layout_combo.setAccessibleName(self.tr("Expected in"))
         self.layout_combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.layout_combo.setMinimumContentsLength(11)
+        self.layout_combo.setMinimumContentsLength(9)
         for name, title in LAYOUTS.items():
             self.layout_combo.addItem(title, name)
-        wanted = label(self.tr("Expected in"), muted=True)
-        wanted.setBuddy(self.layout_combo)
+        self._wanted = label(self.tr("Expected in"), muted=True)
+        self._wanted.setBuddy(self.layout_combo)
+        self._wanted.setMinimumWidth(1)  # it gives way first, see resizeEvent
+        self.layout_combo.setToolTip(self.tr("The layout that the keys are compared with, and that an export has"))
         top = QHBoxLayout()
         top.setSpacing(GRID)
         top.addWidget(self.filter_box, 1)
-        top.addWidget(self.counter)
-        top.addSpacing(GRID)
-        top.addWidget(wanted)
+        top.addWidget(self._wanted)
         top.addWidget(self.layout_combo)
         top.addLayout(self._build_modes())
         layout = QVBoxLayout(self)
@@ -151,6 +151,9 @@ class TreePanel(QWidget):
             chip.clicked.connect(self._on_chip)
             flow.addWidget(chip)
             self.chips[state] = chip
+        self.counter = label(muted=True)
+        self.counter.setContentsMargins(GRID // 2, GRID // 2 + 1, 0, 0)  # on the line of the chips' texts
+        flow.addWidget(self.counter)
         return strip
 
     def _build_view(self) -> QStackedLayout:
@@ -166,6 +169,11 @@ class TreePanel(QWidget):
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._nothing)
         return self._stack
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out the label of the layout where it would be cut."""
+        super().resizeEvent(event)
+        self._wanted.setVisible(self.width() >= ROOMY_EMS * self.fontMetrics().height())
 
     # ------------------------------------------------------------------------------------------------------- showing
 
@@ -213,6 +221,7 @@ class TreePanel(QWidget):
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
         self._show_counts(hits.counts, wanted.states, len(hits.rows), len(index.rows), filtered)
         self._restore_current(index)
+        self._tell_selection()  # a model that is reset says nothing of it
         if self._select_first:
             self.select_first()
 
@@ -223,9 +232,9 @@ class TreePanel(QWidget):
             chip.set_count(counts.get(state, 0))
             chip.setChecked(state in states)
             chip.setVisible(bool(chip.count) or state in ALWAYS or state in states)
-        self.counter.setText(
-            self.tr("{} of {}").format(f"{hits:,}", f"{total:,}") if filtered else plural(total, "tensor")
-        )
+        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}"))
+        self.counter.setVisible(filtered)
+        self.filter_box.setPlaceholderText(self.tr("Filter {}").format(plural(total, "tensor")))
 
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
@@ -341,6 +350,9 @@ class TreePanel(QWidget):
             self.group_selected.emit(self.model.node(current) if selected else None)
 
     def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
+        self._tell_selection()
+
+    def _tell_selection(self) -> None:
         nodes = [self.model.node(index) for index in self.view.selectionModel().selectedRows()]
         found = [node for node in nodes if node is not None]
         self.selection_changed.emit(sum(n.size for n in found), sum(self.model.tree.nbytes(n) for n in found))

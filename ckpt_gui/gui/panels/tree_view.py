@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QMenu, QTreeView, QWidget
 
@@ -15,7 +15,7 @@ from ckpt_gui.gui.theme import Theme
 FIRST_ROWS = 44  # groups are unfolded on opening while not more rows than this would show
 MAX_EXPANDED = 5_000
 COLUMN_EMS = {Column.STATE: 7.6, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
-KEY_EMS = 8  # least width of each of the two names
+KEY_EMS = 11  # least width of each of the two names
 INDENT_EMS = 0.9
 
 
@@ -43,6 +43,12 @@ class KeyTreeView(QTreeView):
         self.setItemDelegateForColumn(Column.STATE, StateDelegate(theme, self))
         self.setTreePosition(Column.KEY)
         self.setIndentation(round(self.fontMetrics().height() * INDENT_EMS))
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(0)
+        self._later.timeout.connect(self.share_room)
+        self.expanded.connect(lambda _: self._later.start())
+        self.collapsed.connect(lambda _: self._later.start())
         self._size_columns()
         self.customContextMenuRequested.connect(self._on_menu)
 

@@ -9,6 +9,8 @@ from ckpt_gui.core.stats import TensorStats
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, figure_text, plain_label
 
+LONG = 10  # characters that do not fit twice into a narrow dock
+
 
 class CompareTable(QFrame):
     """Rows of figures, a column a side."""
@@ -53,8 +55,10 @@ class CompareTable(QFrame):
             counted = name in ("nan", "pos_inf", "neg_inf")
             font = self._theme.fixed_font()
             font.setBold(values[0] != values[1])
-            for cell, value, side in zip(cells[1:], values, self._names, strict=True):
-                cell.setText(figure_text(value))
+            texts = _texts(*values)
+            for cell, text, value, side in zip(cells[1:], texts, values, self._names, strict=True):
+                cell.setText(text)
+                cell.setToolTip(figure_text(value))
                 cell.setFont(font)
                 cell.setAccessibleName(f"{self._rows[name]}, {side}: {figure_text(value)}")
             for cell in cells:
@@ -63,3 +67,16 @@ class CompareTable(QFrame):
     def text(self, name: str, side: int) -> str:
         """Return the figure shown for a side (0 or 1)."""
         return self._cells[name][1 + side].text()
+
+
+def _texts(a: float | None, b: float | None) -> tuple[str, str]:
+    """Return two figures; long ones with fewer digits, unless that hides a difference.
+
+    >>> _texts(0.0198743, 0.5), _texts(-1.23457e-05, 1.0), _texts(-1.23457e-05, -1.23458e-05)
+    (('0.0198743', '0.5'), ('-1.235e-05', '1'), ('-1.23457e-05', '-1.23458e-05'))
+    """
+    full = (figure_text(a), figure_text(b))
+    if a is None or b is None or isinstance(a, int) or isinstance(b, int) or max(map(len, full)) < LONG:
+        return full
+    short = (f"{a:.4g}", f"{b:.4g}")
+    return full if a != b and short[0] == short[1] else short

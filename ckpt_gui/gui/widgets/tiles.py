@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
@@ -27,7 +27,7 @@ class Tiles(QWidget):
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(GRID)
-        self._boxes: list[QBoxLayout] = []
+        self._boxes: list[tuple[QVBoxLayout, QBoxLayout]] = []  # a box, and name and value in it
         self._tiles: dict[str, Labels] = {}
         for name, text in names:
             self._add(name, text)
@@ -37,7 +37,9 @@ class Tiles(QWidget):
     def _add(self, name: str, text: str) -> None:
         frame = QFrame()
         frame.setProperty("card", "true")
-        box = QBoxLayout(QBoxLayout.Direction.TopToBottom, frame)
+        whole = QVBoxLayout(frame)
+        whole.setSpacing(0)
+        box = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         labels = (
             plain_label(text, muted=True, wrap=False),
             plain_label(wrap=False),
@@ -48,11 +50,14 @@ class Tiles(QWidget):
             font.setPointSizeF(font.pointSizeF() * share)
             font.setBold(bold)
             label.setFont(font)
-            box.addWidget(label)
+        box.addWidget(labels[0])
+        box.addWidget(labels[1])
         labels[1].setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         box.addStretch(1)
+        whole.addLayout(box)
+        whole.addWidget(labels[2])
         self._row.addWidget(frame, 1)
-        self._boxes.append(box)
+        self._boxes.append((whole, box))
         self._tiles[name] = labels
 
     def minimumSizeHint(self) -> QSize:
@@ -68,9 +73,9 @@ class Tiles(QWidget):
         directions = QBoxLayout.Direction
         self._row.setDirection(directions.LeftToRight if wide else directions.TopToBottom)
         self._row.setSpacing(GRID if wide else GRID // 2)
-        for box in self._boxes:
+        for whole, box in self._boxes:
             box.setDirection(directions.TopToBottom if wide else directions.LeftToRight)
-            box.setContentsMargins(10, GRID if wide else 4, 10, GRID if wide else 4)
+            whole.setContentsMargins(10, GRID if wide else 4, 10, GRID if wide else 4)
             box.setSpacing(2 if wide else GRID)
 
     def set_value(self, name: str, text: str, note: str = "") -> None:

@@ -34,9 +34,9 @@ def plain_label(text: str = "", parent: QWidget | None = None, *, muted: bool = 
     return label
 
 
-def heading(text: str, parent: QWidget | None = None) -> QLabel:
+def heading(text: str, parent: QWidget | None = None, *, wrap: bool = False) -> QLabel:
     """Return the heading of a group."""
-    label = plain_label(text, parent, wrap=False)
+    label = plain_label(text, parent, wrap=wrap)
     font = label.font()
     font.setBold(True)
     label.setFont(font)

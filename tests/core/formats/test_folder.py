@@ -178,6 +178,8 @@ CHOICES = {
     "single": ({"model.safetensors": shard("s"), "pytorch_model.bin": TORCH}, "s", []),
     "bin": ({"pytorch_model.bin": TORCH, "optimizer.pt": TORCH}, "t", []),
     "meta": ({"consolidated.00.pth": TORCH, "params.json": b"{}"}, "t", []),
+    "ranks": ({"consolidated.00.pth": TORCH, "consolidated.01.pth": TORCH}, "t", []),
+    "ranks, one gone": ({"consolidated.01.pth": TORCH}, "t", ["shard-missing"]),
     "torchtune": ({"model-00001-of-00001.bin": TORCH, "adapter_model.pt": TORCH}, "t", []),
     "only": ({"lit_model.pth": TORCH, "training_args.bin": TORCH, "scheduler.pt": TORCH}, "t", []),
     "adapter": ({"adapter_model.safetensors": shard("l")}, "l", []),
@@ -205,7 +207,6 @@ NOTHING = {
     "gguf": ({"m.gguf": b"GGUF"}, "truncated"),
     "distributed": ({".metadata": b"x", "__0_0.distcp": b"x"}, "damaged"),
     "distributed without metadata": ({"__0_0.distcp": b"x"}, "shard-missing"),
-    "parts": ({"consolidated.00.pth": TORCH, "consolidated.01.pth": TORCH}, "partitioned-state"),
     "several": ({"a.pt": TORCH, "b.pt": TORCH}, "several-models"),
     "two indices": ({f"{n}.safetensors.index.json": b.index_bytes({"a": "a"}) for n in "xy"}, "several-models"),
 }

@@ -1,0 +1,191 @@
+"""DeepSpeed ZeRO checkpoints: fp32 weights put together from the optimizer states of all ranks.
+
+The rule is that of DeepSpeed's own `zero_to_fp32.py`: stages 1 and 2 cut one row of all parameters into equal slices,
+stage 3 cuts each parameter; the model states list names and shapes in order. Frozen parameters and buffers lie in the
+model states themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.assembled import AssembledReader, RefPiece, Run
+from ckpt_gui.core.formats.deepspeed_rows import Row, Rows, Shapes, place_stage2, place_stage3, read_shapes
+from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.folder import list_all
+from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.registry import open_part
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tensors import ForeignObject, TensorRef
+
+NAME = "model"
+_OPTIM = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d{1,5})_mp_rank_(\d{1,5})_optim_states\.pt\Z")
+_MODEL = re.compile(r"(?:zero_pp_rank_(\d{1,5})_)?mp_rank_(\d{1,5})_model_states\.pt\Z")
+_STEP = re.compile(r"global_step\d{1,12}\Z")
+_KEYS = {2: "single_partition_of_fp32_groups", 3: "fp32_flat_groups"}
+
+
+def is_deepspeed(names: frozenset[str]) -> bool:
+    """True if a folder is a ZeRO checkpoint, or holds some and no model beside them."""
+    plain = any(n.endswith((".safetensors", ".index.json")) or n.startswith("pytorch_model.bin") for n in names)
+    steps = any(map(_STEP.match, names)) and not plain
+    return steps or any(_OPTIM.match(name) or _MODEL.match(name) for name in names)
+
+
+def open_deepspeed(folder: str, names: frozenset[str]) -> Part:
+    """Open a ZeRO checkpoint, or the latest one in a folder of some.
+
+    Raises:
+        CheckpointError: Files of ranks are missing, or they do not fit together.
+    """
+    if not any(_OPTIM.match(name) or _MODEL.match(name) for name in names):
+        step = _latest(folder, names)
+        folder = os.path.join(folder, step)
+        names = frozenset(list_all(folder))
+    models = [m.string for m in sorted(filter(None, map(_MODEL.match, names)), key=lambda m: int(m[1] or 0))]
+    states = {int(m[1]): m.string for m in map(_OPTIM.match, sorted(names)) if m}
+    _check_names(folder, names, models)
+    opened: list[Part] = []
+    try:
+        opened += [_open(folder, name) for name in models]
+        if not states:
+            return opened[0]
+        ranks = {rank: _open(folder, name) for rank, name in sorted(states.items())}
+        opened += ranks.values()
+        return _consolidate(folder, opened[: len(models)], ranks)
+    except BaseException:
+        for part in opened:
+            part.reader.close()
+        raise
+
+
+def _open(folder: str, name: str) -> Part:
+    return open_part(os.path.join(folder, name), name)
+
+
+def _latest(folder: str, names: frozenset[str]) -> str:
+    """Return the checkpoint that the file `latest` names, else the one of the highest step."""
+    steps = sorted((name for name in names if _STEP.match(name)), key=lambda n: int(n.removeprefix("global_step")))
+    if "latest" in names:
+        file = HeldFile(os.path.join(folder, "latest"))
+        text = file.read(0, min(file.size, 100)).decode("utf-8", "replace").strip()
+        file.close()
+        if text in steps:
+            return text
+    return steps[-1]
+
+
+def _check_names(folder: str, names: frozenset[str], models: Sequence[str]) -> None:
+    cut = {int(m[2]) for m in map(_MODEL.match, models) if m}
+    if len(cut) > 1:
+        raise _error(folder, f"it is cut for tensor parallelism into {len(cut)} parts, which are not merged here")
+    if not models:
+        count = sum(1 for name in names if _OPTIM.match(name))
+        raise _error(folder, f"it has {count} optimizer states, but no …_model_states.pt that names the parameters")
+
+
+def _consolidate(folder: str, models: list[Part], ranks: Mapping[int, Part]) -> Part:
+    first = next(iter(ranks.values()))
+    state = _optimizer(folder, first)
+    stage, world = _number(state.get("zero_stage")), _world(state.get("partition_count"))
+    if stage not in (1, 2, 3) or not world:
+        raise _error(folder, "its optimizer states do not say how they are cut")
+    missing = [rank for rank in range(world) if rank not in ranks]
+    if missing and stage < 3:
+        return _module_only(folder, models, ranks, missing)
+    needed = models if stage < 3 else models[:world]
+    if missing or (stage == 3 and len(models) < world):
+        raise _missing(folder, missing or list(range(len(models), world)), world)
+    rows = [_rows(folder, ranks[rank], max(stage, 2)) for rank in range(world)]
+    shapes = read_shapes(folder, [part.tree for part in needed])
+    placed = place_stage3(folder, shapes, rows) if stage == 3 else place_stage2(folder, shapes, rows)
+    return _assemble(folder, shapes, placed, needed, [*models, *ranks.values()])
+
+
+def _assemble(
+    folder: str, shapes: Shapes, placed: dict[str, list[Run]], models: list[Part], parts: Sequence[Part]
+) -> Part:
+    refs = [TensorRef(key, "fp32", shapes.trained[key], (), NAME, key) for key in placed]
+    runs = dict(placed)
+    for key, pieces in shapes.frozen.items():
+        shape, dtype = shapes.frozen_shapes[key], pieces[0].dtype
+        refs.append(TensorRef(key, dtype, shape, (), NAME, key))
+        left = refs[-1].nbytes
+        runs[key] = []
+        for part, ref in zip(models, pieces, strict=False):
+            runs[key].append(Run(min(ref.nbytes, left), RefPiece(part.reader, ref)))
+            left -= runs[key][-1].nbytes
+        if left:
+            raise _error(folder, f"the frozen parameter {safe_text(key)!r} is not whole")
+    for ref in shapes.buffers:
+        refs.append(TensorRef(ref.key, ref.dtype, ref.shape, (), NAME, ref.key))
+        runs[ref.key] = [Run(ref.nbytes, RefPiece(models[0].reader, ref))]
+    known = {ref.key: ref for ref in refs}
+    for alias, target in shapes.shared.items():
+        if target in known and alias not in known:
+            whole = known[target]
+            refs.append(TensorRef(alias, whole.dtype, whole.shape, (), NAME, whole.storage))
+    files = tuple(file for part in parts for file in part.files)
+    extras = tuple(e for e in models[0].extras if len(e.path) == 1)
+    reader = AssembledReader([part.reader for part in parts], {}, runs)
+    unsafe = tuple(p for part in parts for p in part.problems if p.code == "unsafe-pickle")[:1]
+    return Part("deepspeed", NAME, tuple(refs), reader, files, unsafe, extras=extras)
+
+
+def _module_only(folder: str, models: list[Part], ranks: Mapping[int, Part], missing: list[int]) -> Part:
+    """Stages 1 and 2 keep the whole model, in the type it was trained in, beside the cut fp32 one."""
+    import dataclasses
+
+    for part in ranks.values():
+        part.reader.close()
+    message = (
+        f"The optimizer states of ranks {', '.join(map(str, missing[:12]))} are missing in {show_path(folder)}: "
+        "the fp32 weights cannot be put together. The weights of the model states are whole and shown instead."
+    )
+    finding = Finding("shard-missing", "error", message, fix="Copy the files of all ranks to get fp32 weights.")
+    return dataclasses.replace(models[0], problems=(finding, *models[0].problems))
+
+
+def _optimizer(folder: str, part: Part) -> Mapping[str, Any]:
+    state = part.tree.get("optimizer_state_dict") if isinstance(part.tree, dict) else None
+    if not isinstance(state, dict):
+        raise _error(folder, f"{safe_text(part.name, 80)} holds no optimizer state")
+    return state
+
+
+def _rows(folder: str, part: Part, stage: int) -> Rows:
+    """Return the fp32 rows of one rank, one a group of parameters."""
+    groups = _optimizer(folder, part).get(_KEYS[stage])
+    groups = [groups] if isinstance(groups, TensorRef) else groups
+    if not isinstance(groups, list) or not all(isinstance(g, TensorRef) and g.dtype == "fp32" for g in groups):
+        raise _error(folder, f"{safe_text(part.name, 80)} holds no fp32 parameters")
+    return [Row(part.reader, ref) for ref in groups]
+
+
+def _number(value: Any) -> int:
+    """Return a number, or that of an enum's member, which stays a foreign object."""
+    if isinstance(value, ForeignObject) and value.children:
+        value = value.children[0][0] if isinstance(value.children[0], tuple) else value.children[0]
+    return value if type(value) is int else 0
+
+
+def _world(value: Any) -> int:
+    counts = value if isinstance(value, list) else [value]
+    return max(map(_number, counts), default=0) if len(counts) < 1024 else 0
+
+
+def _missing(folder: str, missing: Sequence[int], world: int) -> CheckpointError:
+    ranks = ", ".join(map(str, missing[:12])) + (", …" if len(missing) > 12 else "")
+    text = (
+        f"{show_path(folder)} is a ZeRO checkpoint of {world} ranks; the files of {len(missing)} are missing: {ranks}."
+    )
+    return CheckpointError("shard-missing", text, fix="Copy the files of all ranks into the folder.", path=folder)
+
+
+def _error(folder: str, what: str) -> CheckpointError:
+    text = f"{show_path(folder)} is a DeepSpeed ZeRO checkpoint that cannot be put together: {what}."
+    return CheckpointError("partitioned-state", text, fix="Run its own zero_to_fp32.py where it was made.", path=folder)

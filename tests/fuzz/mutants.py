@@ -1,0 +1,209 @@
+"""Mutants of good files, and what must hold of each: it opens like the reference reader opens it, or it is refused.
+
+Shared by `test_mutants.py` and `scripts/fuzz.py`. Everything follows from a seed.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats import open_checkpoint
+from tests import builders as b
+
+MAX_SECONDS = 2.0
+MAX_READ = 1 << 20
+Tensors = dict[tuple[str, ...], tuple[str, tuple[int, ...], bytes]]
+
+# Where ours may differ from the reference, by id; anything else is a failure.
+ALLOWED = {
+    "D1": "ours refuses, the reference opens: duplicate keys, ambiguous archives, checksums, sizes that do not fit",
+    "D2": "the reference refuses, ours opens with a finding: trailing bytes, other classes, a damaged tensor by name",
+    "D3": "the reference refuses, ours opens without one: what only the reference asks for (a version record, a flag)",
+}
+
+
+class Good(NamedTuple):
+    """A good file.
+
+    Attributes:
+        suffix: The ending of its name.
+        data: Its bytes.
+        reference: Reads it, or raises anything.
+    """
+
+    suffix: str
+    data: bytes
+    reference: Callable[[Path], Tensors] | None
+
+
+def _arrays() -> dict[str, np.ndarray]:
+    w = np.arange(40, dtype=np.float32).reshape(8, 5)
+    return {"model.embed_tokens.weight": w, "model.norm.weight": w[0], "h.bias": w[:, 0].astype(np.float16), "n": w[:0]}
+
+
+def _zip(method: int) -> bytes:
+    kinds = {"float32": "FloatStorage", "float16": "HalfStorage"}
+    arrays = _arrays()
+    body = {k: b.tensor(str(i), a.shape, kind=kinds[str(a.dtype)]) for i, (k, a) in enumerate(arrays.items())}
+    value = b.dict_of({"model": b.ordered(body), "step": b.number(7), "args": b.list_of(b.number(1), b.text("x"))})
+    return b.torch_bytes(value, {str(i): a for i, a in enumerate(arrays.values())}, compression=method)
+
+
+def _torch(*, legacy: bool) -> bytes:
+    import torch
+
+    out = io.BytesIO()
+    value = {"model": {k: torch.tensor(a) for k, a in _arrays().items()}, "step": 7}
+    value["model"]["tied"] = value["model"]["model.embed_tokens.weight"].t()
+    torch.save(value, out, _use_new_zipfile_serialization=not legacy)
+    return out.getvalue()
+
+
+def _npz() -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **{k: np.asfortranarray(a) for k, a in _arrays().items()})
+    return out.getvalue()
+
+
+def good_files() -> Mapping[str, Good]:
+    """The files that are mutated."""
+    return {
+        "safetensors": Good(".safetensors", b.safetensors_bytes(_arrays(), {"format": "pt"}), _read_safetensors),
+        "torch": Good(".pt", _torch(legacy=False), _read_torch),
+        "zip": Good(".pt", _zip(zipfile.ZIP_STORED), _read_torch),
+        "deflated": Good(".pt", _zip(zipfile.ZIP_DEFLATED), _read_torch),
+        "legacy": Good(".pt", _torch(legacy=True), None),  # torch reserves whatever a mutant claims
+        "npz": Good(".npz", _npz(), _read_npz),
+    }
+
+
+def _read_safetensors(path: Path) -> Tensors:
+    from safetensors import deserialize
+
+    return {(k,): (v["dtype"], tuple(v["shape"]), bytes(v["data"])) for k, v in deserialize(path.read_bytes())}
+
+
+def _read_npz(path: Path) -> Tensors:
+    with np.load(path, allow_pickle=False) as loaded:
+        found = {name: loaded[name] for name in loaded.files}
+    return {(k,): ("", a.shape, np.ascontiguousarray(a).tobytes()) for k, a in found.items()}
+
+
+def _read_torch(path: Path) -> Tensors:
+    import torch
+
+    found: Tensors = {}
+
+    def walk(value: Any, at: tuple[str, ...]) -> None:
+        if isinstance(value, torch.Tensor):
+            flat = value.detach().contiguous().reshape(-1)
+            raw = flat.clone().view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+            found[at] = ("", tuple(value.shape), raw)
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                walk(item, (*at, str(key)))
+
+    walk(torch.load(path, weights_only=True), ())
+    return found
+
+
+def mutate(rng: random.Random, good: bytes) -> bytes:
+    """Flip, cut, repeat, splice or overwrite bytes, once or a few times; headers are hit more often than data."""
+    data = bytearray(good)
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
+        size = len(data)
+        if not size:
+            break
+        at = rng.randrange(size) if rng.random() < 0.5 else min(int(rng.expovariate(8 / size)), size - 1)
+        at = size - 1 - at if rng.random() < 0.3 else at
+        choice = rng.random()
+        if choice < 0.35:
+            data[at] ^= 1 << rng.randrange(8)
+        elif choice < 0.55:
+            data[at] = rng.randrange(256)
+        elif choice < 0.65:
+            del data[at:]
+        elif choice < 0.75:
+            del data[at : at + rng.randrange(1, 64)]
+        elif choice < 0.85:
+            data[at:at] = data[rng.randrange(size) :][: rng.randrange(1, 64)]
+        elif choice < 0.95:
+            number = rng.choice((0, 1, 0x7F, 0xFF, 1 << 31, (1 << 32) - 1, 1 << 62, (1 << 63) - 1, (1 << 64) - 1))
+            width = rng.choice((1, 2, 4, 8))
+            data[at : at + width] = (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+        else:
+            data += rng.randbytes(rng.randrange(1, 200))
+    return bytes(data)
+
+
+def mutants(seed: int, count: int) -> Iterator[tuple[str, Good, bytes]]:
+    """Yield the kind, the good file and the mutant, the kinds in turn."""
+    files = list(good_files().items())
+    rng = random.Random(seed)
+    for number in range(count):
+        kind, good = files[number % len(files)]
+        yield kind, good, mutate(rng, good.data)
+
+
+def judge(path: Path, good: Good, data: bytes, *, use_reference: bool = True) -> str:
+    """Open a mutant, compare it with the reference, and return `refused`, `opened`, or an id of `ALLOWED`.
+
+    Raises:
+        AssertionError: It took too long, or read something else than the reference does.
+        Exception: Anything that is not a `CheckpointError` is a mistake of ours.
+    """
+    path.write_bytes(data)
+    began = time.monotonic()
+    ours, warned = _ours(path)
+    took = time.monotonic() - began
+    assert took < MAX_SECONDS, f"took {took:.1f} s"
+    if good.reference is None or not use_reference:
+        return "refused" if ours is None else "opened"
+    theirs = _theirs(good, path)
+    if ours is None:
+        return "refused" if theirs is None else "D1"
+    if theirs is None:
+        return "D2" if warned else "D3"
+    for key, value in ours.items():
+        if key in theirs and value is not None:
+            _, shape, raw = theirs[key]
+            assert value == (shape, raw), f"{key} is not what the reference reads"
+    assert warned or ours.keys() == theirs.keys(), "not the tensors that the reference lists"
+    return "opened"
+
+
+def _ours(path: Path) -> tuple[dict[tuple[str, ...], Any] | None, bool]:
+    """Return shape and bytes by path (None for a tensor that cannot be read), and whether there is any finding."""
+    found: dict[tuple[str, ...], Any] = {}
+    try:
+        with open_checkpoint(path) as source:
+            for ref in source.refs:
+                try:
+                    found[ref.path] = (ref.shape, source.read(ref)) if ref.nbytes <= MAX_READ else None
+                except CheckpointError:
+                    found[ref.path] = None
+            return found, bool(source.problems) or None in found.values()
+    except CheckpointError:
+        return None, True
+
+
+def _theirs(good: Good, path: Path) -> Tensors | None:
+    assert good.reference is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return good.reference(path)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return None  # they raise many kinds of errors, a panic of Rust among them
