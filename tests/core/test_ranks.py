@@ -265,3 +265,31 @@ def test_a_tied_pair_that_is_cut(tmp_path: Path) -> None:
     assert (plan.tie.state, plan.status) == ("equal", "clean")
     write_export(retarget(plan, Target("hf")), tmp_path / "hf")
     assert "lm_head.weight" not in models.opened(tmp_path / "hf")
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_mistral_native_beside_hugging_face(tmp_path: Path, sharded: bool) -> None:
+    """A Mistral repository: shards, and the same model as `consolidated.safetensors` with params.json."""
+    native = models.state("meta")
+    hf = models.state("hf")
+    folder = tmp_path / "repository"
+    if sharded:
+        models.save_shards(folder, hf, 3, config=models.mistral_config())
+    else:
+        models.save(folder, hf, config=models.mistral_config())
+    models.save(folder, native, name="consolidated.safetensors", params=models.params(sliding_window="4096"))
+    plan = plan_of(folder)
+    assert (plan.status, plan.family.name, plan.layout.name) == ("clean", "mistral", "hf")
+    found = models.finding(plan, "several-models")
+    assert (found.severity, "consolidated.safetensors" in found.message) == ("info", True)
+    for path in (folder / "consolidated.safetensors", _apart(tmp_path, native)):
+        plan = plan_of(path)
+        assert (plan.status, plan.family.name, plan.layout.name) == ("clean", "mistral", "meta")
+        out = tmp_path / f"out-{path.parent.name}"
+        write_export(retarget(plan, Target("hf")), out)
+        assert models.opened(out) == models.as_bytes(hf)
+
+
+def _apart(tmp_path: Path, native: State) -> Path:
+    params = models.params(sliding_window="4096")
+    return models.save(tmp_path / "native" / "x", native, name="consolidated.safetensors", params=params)

@@ -6,6 +6,7 @@ The order is that of the tools that will load it, with one exception that is sai
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,8 @@ _STATE = re.compile(
     r"(training_args|optimizer|optim|scheduler|scaler|rng_state\w*|random_states\w*|recipe_state|trainer_state|"
     r"dataloader\w*|zero_pp_rank\w*)(_\d+)?\.(bin|pt|pth|ckpt)\Z"
 )
+_NATIVE = re.compile(r"consolidated(\.\d\d\.pth|(-\d+-of-\d+)?\.safetensors)\Z")
+ORIGINAL = "original"
 RANK_ZERO = "consolidated.00.pth"
 _SINGLES = ("model.safetensors", "pytorch_model.bin", RANK_ZERO, "consolidated.safetensors")
 
@@ -58,6 +61,11 @@ def choose(folder: str, index_name: str | None = None) -> Choice:
         CheckpointError: There are none, or several.
     """
     names = _list(folder)
+    choice = _choose(folder, names, index_name)
+    return dataclasses.replace(choice, problems=(*choice.problems, *_beside(folder, names, choice)))
+
+
+def _choose(folder: str, names: Sequence[str], index_name: str | None) -> Choice:
     index_name = index_name or _pick_index(folder, names)
     if index_name is not None:
         return _by_index(folder, index_name, names)
@@ -70,6 +78,22 @@ def choose(folder: str, index_name: str | None = None) -> Choice:
         if shards is not None:
             return shards
     return _only(folder, names)
+
+
+def _beside(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
+    """Name a second model that makers put beside the Hugging Face files: in their own layout, or in `original`."""
+    if choice.ranks or any(_NATIVE.match(name) for name in choice.files):
+        return []
+    found = [name for name in names if _NATIVE.match(name)]
+    inside = [name for name in list_all(os.path.join(folder, ORIGINAL)) if _NATIVE.match(name)]
+    if not found and not inside:
+        return []
+    shown = safe_text(found[0], 80) if found else f"the folder {ORIGINAL}"
+    message = (
+        f"{show_path(folder)} holds a second model beside the one that is shown, in its maker's own layout: {shown}."
+    )
+    fix = f"Open {shown} by itself to see it; check --against compares the two."
+    return [Finding("several-models", "info", message, fix=fix)]
 
 
 def _list(folder: str) -> list[str]:

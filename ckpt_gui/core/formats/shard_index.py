@@ -120,7 +120,7 @@ def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str])
     absent = [key for key, shard in index.weight_map.items() if shard in here and key not in found]
     moved = [key for key, shard in index.weight_map.items() if key in found and shard in here and found[key] != shard]
     extra = [key for key in found if key not in index.weight_map]
-    findings = []
+    findings = _check_case(index)
     if absent or moved:
         findings.append(_stale(index, absent, moved))
     if extra:
@@ -131,6 +131,17 @@ def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str])
     if len(here) == len(index.shards) and not absent and not extra:
         findings += _check_total(index, refs)
     return findings
+
+
+def _check_case(index: ShardIndex) -> list[Finding]:
+    """Find shards whose names differ in case only: on some systems they are one and the same file."""
+    seen: dict[str, str] = {}
+    twins = [(seen[n.casefold()], n) for n in index.shards if seen.setdefault(n.casefold(), n) != n]
+    if not twins:
+        return []
+    first, second = (safe_text(name, 80) for name in twins[0])
+    message = f"{show_path(index.name)} names {first} and {second}, which are one file on systems that ignore case."
+    return [Finding("index-stale", "warning", message, fix="The export writes shards with names of their own.")]
 
 
 def _stale(index: ShardIndex, absent: list[str], moved: list[str]) -> Finding:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 
-from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.inflate import InflatedRecord
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
@@ -128,8 +128,15 @@ def _read(archive: Archive, name: str) -> TorchFile:
         {key: record.size for key, record in storages.items()},
         result,
         checksums,
-        find_trailing(file, archive.trailing, "its archive"),
+        [*_version(archive), *find_trailing(file, archive.trailing, "its archive")],
     )
+
+
+def _version(archive: Archive) -> list[Finding]:
+    if "version" in archive.records or ".data/version" in archive.records:
+        return []
+    message = f"{show_path(archive.file.name)} has no record `version`: torch refuses it, although its data is whole."
+    return [Finding("metadata-format", "warning", message, fix="The export writes it.")]
 
 
 def _find_pickle(archive: Archive) -> Record:

@@ -27,6 +27,7 @@ def shard(*keys):
 def make(folder, found):
     folder.mkdir(exist_ok=True)
     for name, data in found.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(data)
     return folder
 
@@ -190,6 +191,17 @@ CHOICES = {
         "s",
         [],
     ),
+    "native beside": (
+        {"model.safetensors": shard("s"), "consolidated.safetensors": shard("n")},
+        "s",
+        ["several-models"],
+    ),
+    "original beside": (
+        {"model.safetensors": shard("s"), "original/consolidated.00.pth": TORCH},
+        "s",
+        ["several-models"],
+    ),
+    "native": ({"consolidated.safetensors": shard("n"), "params.json": b"{}"}, "n", []),
     "misnamed": ({"pytorch_model.bin": shard("s")}, "s", ["misnamed-file"]),
 }
 
