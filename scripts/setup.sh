@@ -38,7 +38,7 @@ case "$kind" in
   run) pip_in "$venv" -e . ;;
   dev) pip_in "$venv" -e ".[test,dev]" ;;
   core)
-    pip_in "$venv" numpy torch platformdirs rich pytest hypothesis safetensors hatchling editables
+    pip_in "$venv" numpy torch huggingface_hub platformdirs rich pytest hypothesis safetensors hatchling editables
     pip_in "$venv" --no-deps --no-build-isolation -e .
     ;;
   oracles4) pip_in "$venv" -e ".[test,oracles]" ;;

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.families.common import common_ignored
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rules import to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
@@ -35,7 +36,7 @@ def rename(plan: Plan) -> Plan:
             unmapped.append(entry)
         else:
             try:
-                entries += _to_hub(entry, rule, plan.prefix, sizes)
+                entries += _to_hub(entry, rule, plan, sizes)
             except (KeyError, CheckpointError):
                 stuck.append(entry)
     plan = plan.replace(
@@ -51,24 +52,23 @@ def _rule(key: str, layout: Layout | None, prefix: str) -> Rule | None:
     return layout.by_stored.get(shape) or (layout.by_stored.get(prefix + shape) if prefix else None)
 
 
-def _to_hub(entry: Entry, rule: Rule, prefix: str, sizes: Mapping[str, int]) -> list[Entry]:
+def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> list[Entry]:
     """Return the hub tensors that a stored tensor holds: one, or several where it is a fused one.
 
     Raises:
         KeyError: A size that is needed to take it apart is not known.
         CheckpointError: It is not as long as its parts.
     """
-    key = entry.key if template(entry.key) == anonymous(rule.stored) else prefix + entry.key
+    key = entry.key if template(entry.key) == anonymous(rule.stored) else plan.prefix + entry.key
+    title = title_of(plan.layout.name) if plan.layout else ""
     count = entry.output.shape[0] if rule.stack and entry.output.shape else 0
     made = to_hub(rule, entry.expr, bind(rule.stored, key), count)
     if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else
         (name, expr) = made[0]
         shape = entry.output.shape if not rule.reshapes else shape_of(expr, sizes)
-        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{rule.stored} is {rule.hub}")]
+        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{title}'s name for it")]
     return [
-        Entry(
-            TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"{rule.stored} holds {template(name)}"
-        )
+        Entry(TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"part of {title}'s fused tensor")
         for name, expr in made
     ]
 
@@ -133,5 +133,5 @@ def _collision(group: list[Entry]) -> Finding:
     names = " and ".join(f"`{safe_text(k)}`" for k in keys)
     return Finding(
         "key-collision", "error", f"{names} stand for the same tensor, `{safe_text(group[0].key)}`.", keys,
-        "Nothing is written until you leave one of them out.", blocking=True,
+        "Nothing is written until you leave one of them out, with --drop KEY or in the window.", blocking=True,
     )  # fmt: skip
