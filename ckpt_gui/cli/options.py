@@ -70,8 +70,6 @@ def layout(text: str) -> str:
     """Read the name of a layout that is written."""
     from ckpt_gui.core.families.registry import LAYOUTS
 
-    if text == "litgpt" and text not in LAYOUTS:
-        raise argparse.ArgumentTypeError("litgpt is planned for a later version and not there yet")
     if text not in (*LAYOUTS, "same"):
         raise argparse.ArgumentTypeError(f"{shown(text)} is no layout; choose {', '.join(LAYOUTS)} or same")
     return text

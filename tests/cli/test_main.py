@@ -203,7 +203,7 @@ def test_families(run: Run) -> None:
     status, out, _ = run("families", "--json", "-")
     value = json.loads(out)
     assert (status, value["schema"]) == (0, 1)
-    assert [x["name"] for x in value["families"][0]["layouts"]] == ["hf", "meta", "torchtune"]
+    assert [x["name"] for x in value["families"][0]["layouts"]][:3] == ["hf", "meta", "torchtune"]
 
 
 def test_main_takes_the_arguments_of_the_process(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ckpt_gui.core.families import llama
+from ckpt_gui.core.families import cohere, gemma, llama, olmo2, qwen, smollm3, starcoder2
 from ckpt_gui.core.families.schema import Family, Layout
 from ckpt_gui.core.keys import anonymous, template
 
-MODULES = (llama,)
+MODULES = (llama, qwen, gemma, smollm3, olmo2, cohere, starcoder2)
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
 BY_NAME: dict[str, Family] = {family.name: family for family in FAMILIES}
 LAYOUTS: tuple[str, ...] = tuple(dict.fromkeys(layout.name for family in FAMILIES for layout in family.layouts))
@@ -64,6 +64,17 @@ def best_matches(counts: Counter[str]) -> tuple[Match, ...]:
     plain = [m for m in top if not m.prefix]
     judged = [replace(m, lacking=_lacking(counts, m)) for m in plain or top]
     return tuple(sorted(judged, key=lambda m: m.lacking))
+
+
+def best_of_family(counts: Counter[str], family: Family) -> Match:
+    """Return the layout of one family that fits most keys, its own names before a backbone's."""
+    found = [
+        Match(family, layout, prefix, count_matches(counts, layout, prefix), counts.total(), 0)
+        for layout in family.layouts
+        for prefix in (("", "model.") if layout.name == "hf" else ("",))
+    ]
+    best = max(found, key=lambda m: (m.matched, not m.prefix))
+    return replace(best, lacking=_lacking(counts, best))
 
 
 def _lacking(counts: Counter[str], match: Match) -> int:
