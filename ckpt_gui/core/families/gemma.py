@@ -62,7 +62,7 @@ FAMILIES = (
         (
             hugging_face(GEMMA, "transformers 4.57 modeling_gemma"),
             TORCHTUNE.of(GEMMA, pairs=True, oracle=Oracle.LOADED),
-            LITGPT.of(GEMMA, pairs=False, oracle=Oracle.CONVERTER),
+            LITGPT.of(GEMMA, pairs=False, oracle=Oracle.LOADED),
         ),
         tie_default=True,
         row_order=_ROW_ORDER,
@@ -86,7 +86,7 @@ FAMILIES = (
             LITGPT.of(
                 GEMMA2,
                 pairs=False,
-                oracle=Oracle.CONVERTER,
+                oracle=Oracle.LOADED,
                 parts=LITGPT_FOUR_NORMS,
                 source="litgpt 0.5.11 copy_weights_gemma_2",
             ),
@@ -106,7 +106,7 @@ FAMILIES = (
             LITGPT.of(
                 GEMMA3,
                 pairs=False,
-                oracle=Oracle.CONVERTER,
+                oracle=Oracle.LOADED,
                 parts=LITGPT_FOUR_NORMS,
                 source="litgpt 0.5.11 copy_weights_gemma_3",
             ),

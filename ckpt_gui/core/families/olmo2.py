@@ -48,7 +48,7 @@ FAMILIES = (
             LITGPT.of(
                 SLOTS,
                 pairs=False,
-                oracle=Oracle.CONVERTER,
+                oracle=Oracle.LOADED,
                 parts=LITGPT_FOUR_NORMS,
                 source="litgpt 0.5.11 copy_weights_olmo2",
             ),

@@ -45,7 +45,7 @@ FAMILIES = (
             TORCHTUNE.of(
                 QWEN2, pairs=False, oracle=Oracle.LOADED, source="torchtune 0.6.1 models/qwen2/_convert_weights.py"
             ),
-            LITGPT.of(QWEN2, pairs=False, oracle=Oracle.CONVERTER, source="litgpt 0.5.11 copy_weights_qwen_2_5"),
+            LITGPT.of(QWEN2, pairs=False, oracle=Oracle.LOADED, source="litgpt 0.5.11 copy_weights_qwen_2_5"),
         ),
         tie_default=False,
         row_order=_ROW_ORDER,
@@ -62,7 +62,7 @@ FAMILIES = (
             TORCHTUNE.of(
                 QWEN3, pairs=False, oracle=Oracle.DERIVED, source="torchtune main models/qwen3/_convert_weights.py"
             ),
-            LITGPT.of(QWEN3, pairs=False, oracle=Oracle.CONVERTER, source="litgpt 0.5.11 copy_weights_qwen_3"),
+            LITGPT.of(QWEN3, pairs=False, oracle=Oracle.LOADED, source="litgpt 0.5.11 copy_weights_qwen_3"),
             TORCHTITAN.of(_QWEN3_PLAIN, pairs=False, oracle=Oracle.DERIVED, source=_TITAN),
             TORCHTITAN_OLD.of(_QWEN3_PLAIN, pairs=False, oracle=Oracle.DERIVED, source=_TITAN),
         ),
