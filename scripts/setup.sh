@@ -44,7 +44,8 @@ case "$kind" in
   oracles4)
     pip_in "$venv" -e ".[test,oracles]"
     # Its converters and its model need less than it asks for, and it asks for versions that the others cannot have.
-    pip_in "$venv" --no-deps litgpt==0.5.11 lightning lightning-utilities pytorch-lightning torchmetrics jsonargparse
+    pip_in "$venv" --no-deps litgpt==0.5.11 lightning==2.6.6 lightning-utilities==0.15.3 \
+      pytorch-lightning==2.6.6 torchmetrics==1.9.0 jsonargparse==4.53.0
     ;;
   oracles5) pip_in "$venv" -e ".[test,oracles5]" ;;
 esac
