@@ -23,6 +23,7 @@ check() {
   [ "$status" -le 1 ] || die "ckpt-gui check ended with $status"
 }
 
+name="$(basename "${sample%.*}")"
 out="$(mktemp -d "${TMPDIR:-/tmp}/ckpt-gui.XXXXXX")"
 say "No screen here (neither DISPLAY nor WAYLAND_DISPLAY is set): the same on the command line"
 
@@ -30,16 +31,20 @@ say "1. What is it, and what is wrong with it?"
 check "$sample"
 
 say "2. Write it fixed, in the Hugging Face layout"
-note "\$ ckpt-gui fix $sample -o $out/tiny-llama-hf --to hf"
-ckpt-gui fix "$sample" -o "$out/tiny-llama-hf" --to hf
-
-say "3. Is the result clean?"
-check "$out/tiny-llama-hf"
+note "\$ ckpt-gui fix $sample -o $out/$name-hf --to hf"
+if ckpt-gui fix "$sample" -o "$out/$name-hf" --to hf; then
+  say "3. Is the result clean?"
+  check "$out/$name-hf"
+  export="$out/$name-hf"
+else
+  say "3. It was not written; the reason stands above"
+  export="none"
+fi
 
 say "4. The window, drawn without a screen"
 note "\$ QT_QPA_PLATFORM=offscreen ckpt-gui $sample --screenshot $out/window.png"
 QT_QPA_PLATFORM=offscreen ckpt-gui "$sample" --screenshot "$out/window.png"
 
 say "Done"
-note "Export:   $out/tiny-llama-hf"
+note "Export:   $export"
 note "Picture:  $out/window.png"

@@ -38,10 +38,15 @@ case "$kind" in
   run) pip_in "$venv" -e . ;;
   dev) pip_in "$venv" -e ".[test,dev]" ;;
   core)
-    pip_in "$venv" numpy torch platformdirs rich pytest hypothesis safetensors hatchling editables
+    pip_in "$venv" numpy torch huggingface_hub platformdirs rich pytest hypothesis safetensors hatchling editables
     pip_in "$venv" --no-deps --no-build-isolation -e .
     ;;
-  oracles4) pip_in "$venv" -e ".[test,oracles]" ;;
+  oracles4)
+    pip_in "$venv" -e ".[test,oracles]"
+    # Its converters and its model need less than it asks for, and it asks for versions that the others cannot have.
+    pip_in "$venv" --no-deps litgpt==0.5.11 lightning==2.6.6 lightning-utilities==0.15.3 \
+      pytorch-lightning==2.6.6 torchmetrics==1.9.0 jsonargparse==4.53.0
+    ;;
   oracles5) pip_in "$venv" -e ".[test,oracles5]" ;;
 esac
 echo "$print" >"$venv/.ckpt-gui-$kind"

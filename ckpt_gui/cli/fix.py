@@ -56,7 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
     parser.add_argument("-o", "--out", metavar="OUT", help="the folder to write; absent or empty")
     parser.add_argument(
-        "--to", metavar="LAYOUT", type=layout, default="same", help="hf, meta, torchtune, or same (the default)"
+        "--to",
+        metavar="LAYOUT",
+        type=layout,
+        default="same",
+        help="hf, meta, torchtune, litgpt, gpt-fast, torchtitan, …, or same (the default)",
     )
     parser.add_argument(
         "--format", choices=("safetensors", "torch"), help="container; by default the layout's usual one"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module, metadata
 from typing import Any
 
@@ -38,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = words[0] if words and words[0] in COMMANDS else None
     if words and words[0] in LATER and not os.path.exists(words[0]):
         say(f"{words[0]} ({LATER[words[0]]}) is planned for a later version and not there yet.")
+        return USAGE
+    if words and not command and (meant := _meant(words[0])):
+        say(f"there is no command and no file {words[0]}; did you mean {PROGRAM} {meant}?")
         return USAGE
     failed = TROUBLE if command == "fix" else USAGE
     try:
@@ -70,8 +74,20 @@ def _run(command: str, words: list[str]) -> int:
     return status
 
 
+def _meant(word: str) -> str:
+    """Return the command that a mistyped word is close to; empty for paths and options."""
+    if word.startswith("-") or os.sep in word or "." in word or os.path.exists(word):
+        return ""
+    return next(iter(get_close_matches(word, COMMANDS, 1)), "")
+
+
 def _window(words: list[str]) -> int:
     args = _window_parser().read(words)
+    if not _has_screen():
+        if not args.screenshot:
+            say(f"there is no screen here to open a window on; {PROGRAM} check and fix work without.")
+            return USAGE
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
     try:
         from ckpt_gui.gui.app import run
     except ImportError as error:
@@ -85,6 +101,13 @@ def _window(words: list[str]) -> int:
         view=args.view,
     )
     return status
+
+
+def _has_screen() -> bool:
+    """Return False where Qt would abort: on Linux without a display server, and no platform of Qt's chosen."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(os.environ.get(name) for name in ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _no_window(error: ImportError) -> int:
@@ -111,7 +134,9 @@ def _window_parser() -> Parser:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder or an index file")
     parser.add_argument("--select", metavar="KEY", help="select this tensor")
     parser.add_argument("--filter", metavar="TEXT", help="show only tensors with this in their names")
-    parser.add_argument("--view", metavar="NAME", help="open this view")
+    parser.add_argument(
+        "--view", metavar="NAME", help="plan, list, export, or a tab of the inspector: details, statistics, tied"
+    )
     parser.add_argument("--fresh", action="store_true", help="start with the settings as they were delivered")
     parser.add_argument("--screenshot", metavar="OUT.png", help="draw the window into a picture and end")
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
+from ckpt_gui.core.api import find_ref
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import shown
@@ -99,11 +100,15 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--family", metavar="NAME", type=family, help="the architecture, such as llama")
     group.add_argument("--heads", metavar="N", type=count, help="number of query heads")
     group.add_argument("--kv-heads", metavar="N", type=count, help="number of key/value heads")
+    group.add_argument(
+        "--drop", metavar="KEY", action="append", default=[], help="leave this tensor out; may be repeated"
+    )
 
 
 def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Policy:
     """Return the user's decisions."""
-    return Policy(section(source, args.section), args.family, args.heads, args.kv_heads, tie)
+    dropped = frozenset(find_ref(source, key).full_key for key in args.drop)
+    return Policy(section(source, args.section), args.family, args.heads, args.kv_heads, tie, dropped=dropped)
 
 
 def section(source: Source, name: str | None) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import template
+from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
 
 if TYPE_CHECKING:
@@ -22,8 +23,20 @@ EXAMPLES = 4
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
     makers = (
-        *(_section, _unwrap, _rename, _rearrange, _permute, _ranks, _buffers),
-        *(_tie, _untie, _copy, _user, _cast, _config),
+        _section,
+        _unwrap,
+        _rename,
+        _rearrange,
+        _permute,
+        _ranks,
+        _buffers,
+        _tie,
+        _head_only,
+        _untie,
+        _copy,
+        _user,
+        _cast,
+        _config,
     )
     return tuple(step for maker in makers if (step := maker(export)))
 
@@ -109,10 +122,9 @@ def _permute(export: Export) -> Step | None:
     order = dict(plan.family.row_order) if plan.family else {}
     before, after = (title_of(x.name) if x else "?" for x in (plan.layout, export.layout))
     orders = [order.get(x.name, "?") if x else "?" for x in (plan.layout, export.layout)]
-    evidence = (
-        f"{before} keeps the rotary rows of a head as {orders[0]}, {after} as {orders[1]}; "
-        f"{heads} heads and {kv_heads} key/value heads, from {origin}"
-    )
+    evidence = f"{before} keeps the rotary rows of a head as {orders[0]}, {after} as {orders[1]}; "
+    counts = f"{heads} heads and {kv_heads} key/value heads, from {origin}"
+    evidence += counts if heads and kv_heads else "the head counts are not known"
     return Step("permute", "Reorder the rows of q and k", len(entries), evidence, changes_values=True,
                 certain=heads is not None, keys=_keys(entries))  # fmt: skip
 
@@ -144,8 +156,21 @@ def _tie(export: Export) -> Step | None:
     if not gone:
         return None
     ref = gone[0].ref
-    evidence = f"it {gone[0].reason}; {sum(d.ref.nbytes for d in gone):,} bytes saved"
+    evidence = f"it {gone[0].reason}"
+    if export.plan.tie.state != "same-storage":
+        evidence += f"; {sum(d.ref.nbytes for d in gone):,} bytes saved"
     return Step("tie", f"Leave out `{ref.key}`", 1, evidence, optional=True, keys=(ref.full_key,))
+
+
+def _head_only(export: Export) -> Step | None:
+    """The head that stands for the embedding takes its name."""
+    moved = [e for e in export.entries if e.why == HEAD_AS_EMBEDDING]
+    if not moved:
+        return None
+    entry = moved[0]
+    title = f"Store `{entry.ref.key}` as `{entry.key}`"
+    return Step("tie", title, 1, "the model is tied, and the embedding is missing",
+                examples=((entry.ref.key, entry.key),), keys=_keys(moved))  # fmt: skip
 
 
 def _untie(export: Export) -> Step | None:

@@ -45,7 +45,8 @@ def to_layout(
             lacking += [e.ref.key for e in parts]
         else:
             made.append(fused)
-    return tuple(made), tuple(_lacking(layout, lacking))
+    nameless = [e for name, parts in groups.items() if rules[name] is None for e in parts]
+    return tuple(made), (*_lacking(layout, lacking), *_nameless(layout, nameless, plan))
 
 
 def _single(entry: Entry, rule: Rule, name: str, plan: Plan) -> Entry:
@@ -95,6 +96,18 @@ def _without_permutation(expr: Expr, plan: Plan) -> Expr:
         return expr
     parts = tuple(_without_permutation(part, plan) for part in expr.parts)
     return parts[0] if expr.op.name == "permute" else Made(expr.op, parts)
+
+
+def _nameless(layout: Layout, entries: Sequence[Entry], plan: Plan) -> list[Finding]:
+    """Refuse tensors of the model for which the layout has no name: its programs would not compute with them."""
+    slots = plan.family.by_slot if plan.family else {}
+    keys = tuple(e.ref.key for e in entries if template(e.key) in slots)
+    if not keys:
+        return []
+    are = "is 1 tensor" if len(keys) == 1 else f"are {len(keys)} tensors"
+    text = f"There {are} that {layout.name} has no name for, such as `{safe_text(keys[0])}`."
+    fix = "Choose a layout that holds them, such as hf; same keeps the names as they are."
+    return [Finding("unknown-layout", "error", text, keys, fix, blocking=True)]
 
 
 def _lacking(layout: Layout, keys: Sequence[str]) -> list[Finding]:

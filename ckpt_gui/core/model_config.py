@@ -49,7 +49,7 @@ _META_DIMS = {
 _FACTOR_32 = {(2048, 16), (3072, 28)}
 # Sizes of Llama 3.1 and 3.3, whose factor is 8 (torchtune llama3_1 builder).
 _FACTOR_8 = {(4096, 32), (8192, 80), (16384, 126)}
-FLAGS = ("attention_bias", "mlp_bias")  # fields of a config that bring biases
+FLAGS = ("attention_bias", "mlp_bias", "use_bias", "use_qk_norm")  # fields of a config that bring tensors
 _LARGEST = 2**53  # the largest number that is believed; NaN and infinity are not
 DTYPE_NAMES = {
     "bfloat16": "bf16",

@@ -226,7 +226,7 @@ def check_document(plan: Plan) -> Document:
 def failure_document(path: str, error: CheckpointError) -> Document:
     """Return the report of a path in which no tensor can be listed."""
     finding = error.as_finding()
-    return Document(path, (Section("", (finding,)),), "Unreadable: no tensor can be listed.", "error")
+    return Document(path, (Section("", (finding,)),), "Unreadable: the file can not be used as it is.", "error")
 
 
 def _opening(plan: Plan) -> list[str]:
@@ -317,6 +317,9 @@ def _verdict(plan: Plan) -> tuple[str, Style]:
     state = status(plan)
     if state == "clean":
         return "Clean: names, shapes and types are complete; nothing to mend.", "good"
+    if state == "fixable" and plan.layout is None:
+        does = "takes the wrappers off and changes nothing else" if plan.wrappers else "would only copy it"
+        return f"Not recognised: it can be looked at, but not converted; fix {does}.", "warning"
     if state == "fixable":
         return "Fixable: fix writes it whole into a new folder and leaves the source as it is.", "warning"
     if state == "blocked":
@@ -328,7 +331,7 @@ def _verdict(plan: Plan) -> tuple[str, Style]:
 
 def next_command(plan: Plan) -> str:
     """Return the command to run next; empty if there is nothing to mend or nothing to be done about it."""
-    if status(plan) != "fixable":
+    if status(plan) != "fixable" or (plan.layout is None and not plan.wrappers):
         return ""
     from ckpt_gui.core.retarget import Target, retarget
 
@@ -385,7 +388,7 @@ def _export_opening(export: Export) -> str:
 def step_texts(steps: tuple[Step, ...]) -> tuple[Text, ...]:
     """Return the rows of the fix plan in words."""
     if not steps:
-        return (Text("Nothing changes: names, order and types stay as they are.", bullet=True),)
+        return (Text("Names, order and types of the tensors stay as they are.", bullet=True),)
     return tuple(Text(_step(step), bullet=True) for step in steps)
 
 

@@ -194,7 +194,8 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
     policy = plan.policy.tie
     if head and plan.tie.state in ("equal", "same-storage"):
         wanted = policy == "drop" or (policy == "auto" and "tie" not in plan.policy.skip)
-        if wanted and plan.tie.tied and not layout.head_always:
+        free = target.layout == "same" and plan.tie.state == "same-storage" and policy != "drop"
+        if wanted and plan.tie.tied and not layout.head_always and not free:
             kept = tuple(e for e in plan.entries if e is not head)
             reason = "equals the embedding byte for byte, and the target ties the two"
             return kept, tuple(Dropped(ref, reason, "redundant", head.key) for ref in head.inputs)

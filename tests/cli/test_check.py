@@ -112,7 +112,7 @@ def test_bad_files_are_unreadable(run: Run, tmp_path: Path, code: str) -> None:
     status, out, err = run("check", path)
     assert (status, err) == (2, "")
     assert f"✗ error · {code}" in out
-    assert out.endswith("Unreadable: no tensor can be listed.\n")
+    assert out.endswith("Unreadable: the file can not be used as it is.\n")
 
 
 def test_an_absent_path(run: Run, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_families(layout: str, config: Any, params: Any, wanted: str, ambiguous:
     assert ("family-ambiguous" in models.codes(made)) == ambiguous
 
 
-@pytest.mark.parametrize("model_type", ["qwen2", "llama4", "Llama", "llama\x1b[31m", "{0}"])
+@pytest.mark.parametrize("model_type", ["rwkv", "Llama", "llama\x1b[31m", "{0}"])
 def test_a_family_without_a_table_is_not_taken_for_llama(model_type: str) -> None:
     made = models.plan(models.state("hf"), models.config(model_type=model_type))
     assert made.family is None

@@ -203,3 +203,23 @@ def test_idempotent_and_in_any_order(keys: list[str]) -> None:
     for key, name in result.names.items():  # only wrapper segments went
         left = iter(key.split("."))
         assert all(part in left for part in name.split("."))
+
+
+def test_half_a_prefix_that_hides_a_copy_is_a_collision() -> None:
+    tensors = models.state("hf")
+    tensors |= {"module.model.norm.weight": tensors["model.norm.weight"] + 1}
+    plan = models.plan(tensors, models.config())
+    found = models.finding(plan, "key-collision")
+    assert set(found.keys) == {"model.norm.weight", "module.model.norm.weight"}
+    assert plan.status == "blocked"
+    settled = models.plan(tensors, models.config(), dropped=frozenset(["module.model.norm.weight"]))
+    assert settled.status == "clean"
+
+
+def test_half_a_prefix_that_hides_a_missing_tensor_is_told() -> None:
+    tensors = models.state("hf")
+    tensors["module.model.norm.weight"] = tensors.pop("model.norm.weight")
+    plan = models.plan(tensors, models.config())
+    found = models.finding(plan, "missing-tensor")
+    assert found.keys == ("model.norm.weight",)
+    assert "`module.model.norm.weight` seems to be one of them" in (found.fix or "")

@@ -79,6 +79,14 @@ KINDS: Mapping[str, LayoutKind] = {
             "torchtitan",
         ),
         LayoutKind(
+            "torchtitan-old",
+            "torchtitan (older)",
+            "torch",
+            {"torch": "torchtitan_model.pt", "safetensors": "torchtitan_model.safetensors"},
+            "config.json",
+            "older torchtitan",
+        ),
+        LayoutKind(
             "nanogpt",
             "nanoGPT",
             "torch",

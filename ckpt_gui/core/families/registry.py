@@ -9,12 +9,31 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ckpt_gui.core.families import deepseek, gpt2, gpt_neox, gpt_oss, llama, llama4, mixtral, phi, qwen_moe
+from ckpt_gui.core.families import (
+    cohere,
+    deepseek,
+    gemma,
+    gpt2,
+    gpt_neox,
+    gpt_oss,
+    llama,
+    llama4,
+    mixtral,
+    olmo2,
+    phi,
+    qwen,
+    qwen_moe,
+    smollm3,
+    starcoder2,
+)
 from ckpt_gui.core.families.schema import Family, Layout
 from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import Shape
 
-MODULES = (llama, mixtral, qwen_moe, phi, gpt2, gpt_neox, deepseek, gpt_oss, llama4)
+MODULES = (
+    *(llama, mixtral, llama4, qwen, qwen_moe, gemma, phi, deepseek, gpt_oss),
+    *(smollm3, olmo2, cohere, starcoder2, gpt2, gpt_neox),
+)
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
 BY_NAME: dict[str, Family] = {family.name: family for family in FAMILIES}
 LAYOUTS: tuple[str, ...] = tuple(dict.fromkeys(layout.name for family in FAMILIES for layout in family.layouts))
@@ -97,6 +116,17 @@ def _misfits(shapes: Mapping[str, Shape], match: Match) -> int:
         for symbol, size in zip(symbols, shape, strict=True):
             sizes.setdefault(symbol, set()).add(size)
     return sum(len(found) - 1 for found in sizes.values())
+
+
+def best_of_family(counts: Counter[str], family: Family, shapes: Mapping[str, Shape] | None = None) -> Match:
+    """Return the layout of one family that fits most keys, its own names before a backbone's."""
+    found = [
+        Match(family, layout, prefix, count_matches(counts, layout, prefix), counts.total(), 0)
+        for layout in family.layouts
+        for prefix in (("", _backbone(family)) if layout.name == "hf" else ("",))
+    ]
+    best = max(found, key=lambda m: (m.matched, not m.prefix, -_misfits(shapes or {}, m)))
+    return replace(best, lacking=_lacking(counts, best))
 
 
 def _lacking(counts: Counter[str], match: Match) -> int:

@@ -8,6 +8,7 @@ holds the tables to their own rules and is run over all families by a test.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 from ckpt_gui.core.keys import anonymous, index_names
@@ -119,6 +120,24 @@ class Ignored:
     normal: bool = False
 
 
+class Oracle(Enum):
+    """What a layout was checked against, beside reading, writing and coming back byte for byte; the strongest of them.
+
+    The value is the sentence for people; `letter` marks it in a table.
+    """
+
+    SAVED = "files that transformers 4.57 and 5 save themselves, and their logits after loading ours"
+    LOADED = "its own program loads what is written and computes the same logits; its converter makes the same bytes"
+    CONVERTER = "its own converter makes the same bytes"
+    DERIVED = "names and rows derived a second time in the tests, from its own sources; logits after the way back"
+    NONE = "not yet checked against anything outside"
+
+    @property
+    def letter(self) -> str:
+        """One letter for a table."""
+        return {"SAVED": "s", "LOADED": "l", "CONVERTER": "c", "DERIVED": "d", "NONE": "–"}[self.name]
+
+
 @dataclass(frozen=True)
 class Layout:
     """One way in which a family is stored.
@@ -132,6 +151,7 @@ class Layout:
         rank_dims: For each stored key that tensor-parallel ranks share, the dimension along which it is cut; `BY_SHAPE`
             where that differs from release to release. All other tensors every rank holds whole. Empty where the
             layout's ranks are not known.
+        oracle: What it was checked against.
     """
 
     name: str
@@ -140,6 +160,7 @@ class Layout:
     head_always: bool = False
     source: str = ""
     rank_dims: tuple[tuple[str, int], ...] = ()
+    oracle: Oracle = Oracle.NONE
 
     @cached_property
     def by_stored(self) -> dict[str, Rule]:

@@ -6,6 +6,7 @@ Tensors are named to the user in the file's own layout.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -18,6 +19,8 @@ from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.shape_ops import size_of, symbols_of
 from ckpt_gui.core.tensors import TensorSpec
+
+_SHARD = re.compile(r"-\d{5}-of-(\d{5})\.")  # model-00001-of-00003.safetensors
 
 
 def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
@@ -173,7 +176,25 @@ def _missing_advice(plan: Plan) -> str:
         return "Some tensors were left out by your choice: take in again those that the model needs."
     if len(plan.missing) == 1 and plan.missing[0].key == plan.family.role("head"):
         return "If the model is known to be tied, --tie copy writes the embedding as its head; else the head is lost."
+    if shard := _one_of_many(plan):
+        return f"This is one shard of {shard}: open the folder, or the index file beside it."
+    if wrapped := _wrapped_twin(plan):
+        return f"`{safe_text(wrapped)}` seems to be one of them under the name of a wrapper that not every key carries."
     return "Look for a shard that was lost or an interrupted save; nothing can be written without these tensors."
+
+
+def _one_of_many(plan: Plan) -> int:
+    """Return how many shards there are by the name of the one file that was opened; 0 if it names none."""
+    files = plan.source.files
+    found = _SHARD.search(files[0].name) if len(files) == 1 else None
+    return int(found[1]) if found and int(found[1]) > 1 else 0
+
+
+def _wrapped_twin(plan: Plan) -> str:
+    """Return a stored key that would be a missing tensor without its first segment; empty if there is none."""
+    assert plan.layout is not None
+    names = {stored_name(plan.layout, spec.key) for spec in plan.missing}
+    return next((e.ref.key for e in plan.unmapped if e.key.partition(".")[2] in names), "")
 
 
 def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> list[Finding]:

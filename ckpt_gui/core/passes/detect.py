@@ -6,11 +6,15 @@ config that names a family without a table is believed: its tensors are not take
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.families.layouts import title_of
-from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, for_model_type, templates
+from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
+from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.plan import Plan
 
 MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
@@ -38,7 +42,8 @@ def detect(plan: Plan) -> Plan:
     if not plan.entries:
         return plan
     counts = templates(dict.fromkeys(e.key for e in plan.entries))  # ranks hold each name once
-    matches = best_matches(counts, {template(e.key): e.output.shape for e in reversed(plan.entries)})
+    shapes = {template(e.key): e.output.shape for e in reversed(plan.entries)}
+    matches = _with_named(plan, counts, shapes, best_matches(counts, shapes))
     if not matches or matches[0].matched < MIN_SHARE * matches[0].total:
         return plan.found(_unknown(plan, matches))
     match, sentence, doubt = _choose(plan, matches)
@@ -48,6 +53,17 @@ def detect(plan: Plan) -> Plan:
     plan = plan.explained(_layout_evidence(match), sentence)
     plan = plan.found(doubt) if doubt else plan
     return plan.found(_prefix_finding(match)) if match.prefix else plan
+
+
+def _with_named(
+    plan: Plan, counts: Counter[str], shapes: Mapping[str, Shape], matches: tuple[Match, ...]
+) -> tuple[Match, ...]:
+    """Add the family that the config names: one with more or fewer tensors than it should have fits others better."""
+    family = for_model_type(plan.config.model_type) if plan.config and plan.config.model_type else None
+    if family is None or any(m.family is family for m in matches):
+        return matches
+    own = best_of_family(counts, family, shapes)
+    return (*matches, own) if own.matched >= MIN_SHARE * own.total else matches
 
 
 def _choose(plan: Plan, matches: tuple[Match, ...]) -> tuple[Match | None, str, Finding | None]:
@@ -107,6 +123,11 @@ def _unknown(plan: Plan, matches: tuple[Match, ...]) -> Finding:
 
 
 def _no_table(model_type: str) -> Finding:
+    family = for_model_type(model_type)
+    if family is not None:
+        text = f"The config says model_type {safe_text(model_type, 40)}, and most keys are none of a {family.title}."
+        fix = "Look whether the config belongs to these weights; name another with --config."
+        return Finding("unknown-layout", "error", text, fix=fix)
     known = ", ".join(BY_NAME)
     return Finding(
         "unknown-layout",

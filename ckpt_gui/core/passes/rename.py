@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.families.common import common_ignored
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rules import merged, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
@@ -35,10 +36,10 @@ def rename(plan: Plan) -> Plan:
         elif (rule := _rule(entry.key, plan.layout, plan.prefix)) is None:
             unmapped.append(entry)
         elif rule.merges:
-            _wait(entry, rule, plan.prefix, waiting, entries)
+            _wait(entry, rule, plan, waiting, entries)
         else:
             try:
-                entries += _to_hub(entry, rule, plan.prefix, sizes)
+                entries += _to_hub(entry, rule, plan, sizes)
             except (KeyError, CheckpointError):
                 stuck.append(entry)
     unmapped += [part for parts in waiting.values() for part in parts.values()]
@@ -55,14 +56,14 @@ def _rule(key: str, layout: Layout | None, prefix: str) -> Rule | None:
     return layout.by_stored.get(shape) or (layout.by_stored.get(prefix + shape) if prefix else None)
 
 
-def _wait(entry: Entry, rule: Rule, prefix: str, waiting: dict[str, dict[str, Entry]], entries: list[Entry]) -> None:
+def _wait(entry: Entry, rule: Rule, plan: Plan, waiting: dict[str, dict[str, Entry]], entries: list[Entry]) -> None:
     """Keep a part until all that make up its hub tensor are there, and add that one then."""
     shape = template(entry.key)
     stored = next((s for s in rule.storeds if anonymous(s) == shape), None)
     if stored is None:
-        shape = prefix + shape
+        shape = plan.prefix + shape
         stored = next(s for s in rule.storeds if anonymous(s) == shape)
-    key = entry.key if anonymous(stored) == template(entry.key) else prefix + entry.key
+    key = entry.key if anonymous(stored) == template(entry.key) else plan.prefix + entry.key
     hub = rule.hubs[0].format(**bind(stored, key))
     parts = waiting.setdefault(hub, {})
     if stored in parts:  # twice the same part: a collision, told under the hub's name
@@ -72,6 +73,7 @@ def _wait(entry: Entry, rule: Rule, prefix: str, waiting: dict[str, dict[str, En
     parts[stored] = entry
     if len(parts) < len(rule.storeds):
         return
+    title = title_of(plan.layout.name) if plan.layout else ""
     ordered = [parts[s] for s in rule.storeds]
     try:
         expr = merged(rule, [e.expr for e in ordered])
@@ -79,25 +81,26 @@ def _wait(entry: Entry, rule: Rule, prefix: str, waiting: dict[str, dict[str, En
     except CheckpointError:
         return  # they do not fit together: the hub tensor is missing, and its parts stay as they are
     del waiting[hub]
-    entries.append(Entry(spec, expr, f"{template(hub)} is made of {', '.join(rule.storeds)}"))
+    entries.append(Entry(spec, expr, f"{title}'s {len(ordered)} tensors in one"))
 
 
-def _to_hub(entry: Entry, rule: Rule, prefix: str, sizes: Mapping[str, int]) -> list[Entry]:
+def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> list[Entry]:
     """Return the hub tensors that a stored tensor holds: one, or several where it is a fused one.
 
     Raises:
         KeyError: A size that is needed to take it apart is not known.
         CheckpointError: It is not as long as its parts.
     """
-    key = entry.key if template(entry.key) == anonymous(rule.name) else prefix + entry.key
+    key = entry.key if template(entry.key) == anonymous(rule.name) else plan.prefix + entry.key
+    title = title_of(plan.layout.name) if plan.layout else ""
     count = entry.output.shape[0] if rule.stack and entry.output.shape else 0
     made = to_hub(rule, entry.expr, bind(rule.name, key), count)
     if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else
         (name, expr) = made[0]
         shape = entry.output.shape if not rule.reshapes else shape_of(expr, sizes)
-        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{rule.name} is {rule.hub}")]
+        return [Entry(TensorSpec(name, entry.output.dtype, shape), expr, f"{title}'s name for it")]
     return [
-        Entry(TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"{rule.name} holds {template(name)}")
+        Entry(TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"part of {title}'s fused tensor")
         for name, expr in made
     ]
 
@@ -168,5 +171,5 @@ def _collision(group: list[Entry]) -> Finding:
     names = " and ".join(f"`{safe_text(k)}`" for k in keys)
     return Finding(
         "key-collision", "error", f"{names} stand for the same tensor, `{safe_text(group[0].key)}`.", keys,
-        "Nothing is written until you leave one of them out.", blocking=True,
+        "Nothing is written until you leave one of them out, with --drop KEY or in the window.", blocking=True,
     )  # fmt: skip

@@ -12,6 +12,8 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Entry, Plan, Tie, TieName
 from ckpt_gui.core.tensors import TensorRef
 
+HEAD_AS_EMBEDDING = "the head stands for the tied embedding"  # why an entry has its name
+
 
 def judge_ties(plan: Plan) -> Plan:
     """Set `tie`, and rename a head that stands for a missing embedding."""
@@ -73,7 +75,7 @@ def _verdict(plan: Plan, tie: Tie) -> bool | None:
 def _head_as_embedding(plan: Plan, head: Entry) -> Plan:
     hub = plan.family.role("embedding") if plan.family else None
     assert hub is not None
-    renamed = head.renamed(hub, why="the head stands for the tied embedding")
+    renamed = head.renamed(hub, why=HEAD_AS_EMBEDDING)
     return plan.replace(entries=tuple(renamed if e is head else e for e in plan.entries))
 
 
@@ -101,8 +103,8 @@ def _equal(plan: Plan, tie: Tie) -> list[Finding]:
     if not tie.tied:
         text = f"`{head}` {how} `{embedding}`, but the model counts as untied ({tie.flag_from}): both are kept."
         return [Finding("tied-flag", "info", text, _keys(tie), "If they are meant to be tied, set the flag to true.")]
-    if plan.layout is not None and plan.layout.head_always:
-        return []
+    if (plan.layout is not None and plan.layout.head_always) or tie.state == "same-storage":
+        return []  # the layout wants it, or it takes no room
     text = f"`{head}` {how} `{embedding}` byte for byte: a copy of {tie.head.nbytes:,} bytes."
     fix = "fix leaves the head out for hf and torchtune, and writes it for meta, where it belongs."
     return [Finding("tied-redundant", "warning", text, _keys(tie), fix)]

@@ -1,0 +1,47 @@
+"""Cohere's Command R: one norm a layer, for attention and feed-forward part together, and tied unless told otherwise.
+
+Larger ones have norms of each head of q and k by itself. Its rotary embedding turns neighbouring rows in Hugging Face's
+own files too: there is no other order to convert to.
+Source: transformers 4.57 `modeling_cohere.py`, `configuration_cohere.py`.
+"""
+
+from __future__ import annotations
+
+from ckpt_gui.core.families.decoder import (
+    ATTENTION,
+    EMBEDDING,
+    FINAL_NORM,
+    GATED_MLP,
+    HEAD,
+    LAYER,
+    biases,
+    hugging_face,
+    norm,
+)
+from ckpt_gui.core.families.schema import Family, Slot
+
+SLOTS = (
+    EMBEDDING,
+    norm("input_layernorm"),
+    *ATTENTION,
+    *biases(ATTENTION, "attention_bias"),
+    Slot(LAYER + "self_attn.q_norm.weight", ("heads", "head_dim"), when="use_qk_norm"),
+    Slot(LAYER + "self_attn.k_norm.weight", ("kv_heads", "head_dim"), when="use_qk_norm"),
+    *GATED_MLP,
+    FINAL_NORM,
+    HEAD,
+)
+
+FAMILIES = (
+    Family(
+        "cohere",
+        "Cohere Command R",
+        ("cohere",),
+        "CohereForCausalLM",
+        SLOTS,
+        (hugging_face(SLOTS, "transformers 4.57 modeling_cohere"),),
+        tie_default=True,
+        row_order=(("hf", "pairs"),),
+        source="transformers 4.57 configuration_cohere",
+    ),
+)

@@ -1,0 +1,85 @@
+"""Dense families: what transformers saves is clean and goes to each layout and back; other converters agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("transformers")
+
+
+from ckpt_gui.core.families.registry import BY_NAME
+from tests.oracles import dense, tiny
+
+# Tensors of one layer, and beside the layers, of a tied model (FORMATS of the README).
+COUNTS = {
+    "llama-tied": (9, 2), "mistral": (9, 3), "qwen2-tied": (12, 2), "qwen3-tied": (11, 2), "gemma": (9, 2),
+    "gemma2": (11, 2), "gemma3": (13, 2), "smollm3": (9, 2), "olmo2-tied": (11, 2), "cohere": (8, 2),
+    "cohere-qk-norm": (10, 2), "starcoder2": (16, 3),
+}  # fmt: skip
+
+
+def layouts_of(kind: str) -> list[str]:
+    """Return the layouts of a kind's family beside Hugging Face's."""
+    family = next(f for f in BY_NAME.values() if dense.KINDS[kind][0] in f.model_types)
+    return [layout.name for layout in family.layouts if layout.name != "hf"]
+
+
+@pytest.fixture(params=dense.KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The name of a tiny model."""
+    return str(request.param)
+
+
+@pytest.fixture
+def saved(kind: str, tmp_path: Path) -> Path:
+    """A folder written by `save_pretrained`."""
+    dense.make(kind).save_pretrained(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_what_transformers_saves_has_no_findings(kind: str, saved: Path) -> None:
+    plan = tiny.plan_of(saved)
+    assert plan.findings == ()
+    assert plan.family is not None
+    assert dense.KINDS[kind][0] in plan.family.model_types
+    if kind in COUNTS:
+        per_layer, beside = COUNTS[kind]
+        assert len(plan.entries) == per_layer * plan.dims["layers"] + beside
+
+
+def test_hf_export_is_the_same_model(saved: Path, tmp_path: Path) -> None:
+    out = tiny.export(saved, tmp_path / "out")
+    tiny.assert_clean(out)
+    assert tiny.differing(tiny.read(out), tiny.read(saved)) == []
+    assert tiny.config_of(out) == tiny.config_of(saved)
+    assert tiny.logits_equal(out, saved)
+
+
+WAYS = [(kind, layout) for kind in dense.KINDS for layout in layouts_of(kind)]
+BIASED = {"llama-biased", "qwen3-bias"}
+
+
+@pytest.mark.parametrize(("kind", "layout"), WAYS)
+def test_there_and_back(kind: str, layout: str, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    dense.make(kind).save_pretrained(saved)
+    if kind in BIASED and layout.startswith("torchtitan"):
+        export = tiny.plan_of(saved)
+        with pytest.raises(Exception, match="no name for"):
+            tiny.write(export, tmp_path / "there", layout)
+        return
+    there = tiny.export(saved, tmp_path / "there", layout)
+    tiny.assert_clean(there)
+    read = tiny.plan_of(there)
+    assert read.layout is not None
+    assert read.layout.name == layout
+    back = tiny.export(there, tmp_path / "back")
+    tiny.assert_clean(back)
+    assert tiny.differing(tiny.read(back), tiny.read(saved)) == []
+    assert tiny.config_of(back) == tiny.config_of(saved)
+    assert tiny.logits_equal(back, saved)
+    again = tiny.export(back, tmp_path / "again", layout)
+    assert tiny.differing(tiny.read(again), tiny.read(there)) == []
