@@ -48,4 +48,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return the public names."""
-    return sorted([*globals(), *_HOMES])
+    return sorted(__all__)

@@ -26,7 +26,7 @@ _FIGURES = ("min", "max", "mean", "std", "l2", "abs_max")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `stats`."""
-    parser.epilog = "without KEY and --pair: every tensor of the model, one line each"
+    parser.epilog = "without KEY and --pair: every tensor of the model. Ends with 0, or 2 if something can not be read"
     parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
     parser.add_argument("keys", metavar="KEY", nargs="*", help="a tensor")
     parser.add_argument(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ckpt_gui.core.families.layouts import title_of
-from ckpt_gui.core.keys import template
+from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
 
@@ -22,23 +22,10 @@ EXAMPLES = 4
 
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
-    makers = (
-        _section,
-        _unwrap,
-        _rename,
-        _rearrange,
-        _permute,
-        _ranks,
-        _buffers,
-        _tie,
-        _head_only,
-        _untie,
-        _copy,
-        _user,
-        _cast,
-        _config,
-    )
-    return tuple(step for maker in makers if (step := maker(export)))
+    names = (_section, _unwrap, _rename)
+    values = (_rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
+    rest = (_user, _cast, _config, _foreign)
+    return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
 
 
 def _pairs(entries: Iterable[Entry]) -> tuple[tuple[str, str], ...]:
@@ -216,9 +203,24 @@ def _cast(export: Export) -> Step | None:
                 keys=_keys(entries))  # fmt: skip
 
 
+def _foreign(export: Export) -> Step | None:
+    """Values that are not inert, or have no place in the container, are not carried."""
+    if not export.left_out:
+        return None
+    names = ", ".join(safe_text(name, 60) for name in export.left_out[:3])
+    more = " …" if len(export.left_out) > 3 else ""
+    count = len(export.left_out)
+    title = f"Leave out {count} {'value' if count == 1 else 'values'} that {'is' if count == 1 else 'are'} no tensor"
+    return Step("foreign", title, count, f"what is not plain data is not written: {names}{more}")
+
+
 def _config(export: Export) -> Step | None:
     if not export.texts or (export.target.layout == "same" and not export.plan.config):
         return None
     origin = export.plan.config.origin if export.plan.config else "the base folder"
     names = " and ".join(export.texts)
-    return Step("config", f"Write {names}", len(export.texts), f"from {origin}, sizes as the tensors have them")
+    evidence = f"from {origin}, sizes as the tensors have them"
+    config = export.plan.config
+    if config and not config.is_hf and config.max_positions is None and "config.json" in export.texts:
+        evidence += "; max_position_embeddings is assumed, as params.json has no such field"
+    return Step("config", f"Write {names}", len(export.texts), evidence)

@@ -393,7 +393,7 @@ def step_texts(steps: tuple[Step, ...]) -> tuple[Text, ...]:
 
 
 def _step(step: Step) -> str:
-    unit = "file" if step.id == "config" else "tensor"
+    unit = {"config": "file", "foreign": "value"}.get(step.id, "tensor")
     values = "values change" if step.changes_values else ""
     guessed = "" if step.certain else "not certain"
     marks = ", ".join(m for m in (plural(step.count, unit), values, guessed) if m)

@@ -153,12 +153,15 @@ def test_unwrapping_its_own_result_changes_nothing(made: tuple[Any, Any, Policy]
 
 
 def exported(export: Export) -> Source:
-    """What a file of an export would hold, in memory."""
+    """What a torch file of an export would hold, in memory: what is made alike shares a storage."""
+    made: dict[Any, np.ndarray] = {}
     arrays = {}
     for entry in export.entries:
-        out = np.zeros(entry.output.nbytes, np.uint8)
-        open_part(export.plan.source, Part(entry.key, entry), export.plan.dims).read_into(0, out)
-        arrays[entry.key] = out.view(np.float32).reshape(entry.output.shape)
+        if entry.identity not in made:
+            out = np.zeros(entry.output.nbytes, np.uint8)
+            open_part(export.plan.source, Part(entry.key, entry), export.plan.dims).read_into(0, out)
+            made[entry.identity] = out.view(np.float32).reshape(entry.output.shape)
+        arrays[entry.key] = made[entry.identity]
     text = export.texts.get("config.json")
     return models.source(arrays, json.loads(text) if text else export.plan.source.sidecars.config)
 

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from ckpt_gui.core.formats.opening import open_checkpoint
+from ckpt_gui.core.formats.verify import verify_checksums
 
-__all__ = ["open_checkpoint"]
+__all__ = ["open_checkpoint", "verify_checksums"]

@@ -18,13 +18,13 @@ from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, chec
 from ckpt_gui.core.formats.file_window import FileWindow
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.parts import Part
-from ckpt_gui.core.formats.pickle_names import are_counts
+from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.shard_index import check_link, check_shard_name
 from ckpt_gui.core.formats.torch_values import OpaqueKey, TorchDType, TorchSize
 from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.verify import Checked, HasChecksums
-from ckpt_gui.core.formats.zip_archive import read_archive
+from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, ForeignObject, SourceFile, TensorRef
 

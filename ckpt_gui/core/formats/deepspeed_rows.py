@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.assembled import RefPiece, Run
 from ckpt_gui.core.formats.files import show_path
-from ckpt_gui.core.formats.pickle_names import are_counts
+from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.torch_values import TorchSize
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Reader, TensorRef

@@ -18,6 +18,7 @@ from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
+_INSIDE = frozenset((".metadata", "pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"))
 OTHER_SUFFIXES = (".gguf", ".npz")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
 RANK = re.compile(r"consolidated\.(?P<rank>\d\d)\.pth\Z")
@@ -113,14 +114,17 @@ def list_all(folder: str) -> list[str]:
 
 
 def find_inside(folder: str) -> str | None:
-    """Return the folder inside that holds a model where the folder itself does not: the wrong level was opened."""
+    """Return the folder inside that holds a model where the folder itself does not: the wrong level was opened.
+
+    Of several checkpoints of a run it is the last one.
+    """
     found = []
     for name in list_all(folder):
         names = list_all(os.path.join(folder, name)) if os.path.isdir(os.path.join(folder, name)) else []
-        if any(n == ".metadata" or n.endswith((".safetensors", ".distcp", "_model_states.pt")) for n in names):
+        if any(n in _INSIDE or n.endswith((".safetensors", ".distcp", "_model_states.pt")) for n in names):
             found.append(name)
-    models = [name for name in found if not name.startswith("optimizer")]
-    return next(iter(models or found), None)
+    models = [name for name in found if not name.startswith("optimizer")] or found
+    return max(models, key=lambda name: [int(n) for n in re.findall(r"\d{1,15}", name)], default=None)
 
 
 def _pick_index(folder: str, names: Sequence[str]) -> str | None:

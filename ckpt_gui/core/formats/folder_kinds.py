@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 
 from ckpt_gui.core.formats.dcp import is_dcp, open_dcp
@@ -11,6 +13,7 @@ from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.rank_files import has_rank_files, open_ranks
 
 Names = frozenset[str]
+_INNER = re.compile(r"(pytorch_model_fsdp_\d+|global_step\d+|checkpoint|dist_ckpt|model)\Z")
 # What a folder is, by the names in it; the first that fits.
 FOLDERS: tuple[tuple[Callable[[Names], bool], Callable[[str, Names], Part]], ...] = (
     (is_dcp, open_dcp),
@@ -30,3 +33,11 @@ def open_special(folder: str) -> Part | None:
         if fits(names):
             return open_folder(folder, names)
     return None
+
+
+def config_folder(folder: str) -> str:
+    """Return where the config of a cut checkpoint lies: trainers keep it beside its folder, or in one inside."""
+    places = [folder, os.path.join(folder, "huggingface")]  # the latter is verl's
+    if _INNER.match(os.path.basename(os.path.abspath(folder))):
+        places.append(os.path.dirname(os.path.abspath(folder)))
+    return next((place for place in places if "config.json" in list_all(place)), folder)

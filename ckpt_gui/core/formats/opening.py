@@ -10,7 +10,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats import folder as folders
 from ckpt_gui.core.formats.dcp import METADATA
 from ckpt_gui.core.formats.files import show_path
-from ckpt_gui.core.formats.folder_kinds import open_special
+from ckpt_gui.core.formats.folder_kinds import config_folder, open_special
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import ShardIndex, compare
@@ -72,7 +72,7 @@ def _open_folder(
 ) -> Source:
     special = open_special(folder) if index_name is None else None
     if special is not None:
-        return _assemble(path, folder, [special], config, [])
+        return _assemble(path, config_folder(folder), [special], config, [])
     choice = folders.choose(folder, index_name)
     parts: list[Part] = []
     failed: list[CheckpointError] = []

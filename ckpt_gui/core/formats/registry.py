@@ -20,7 +20,8 @@ from ckpt_gui.core.formats.torch_legacy import read_legacy
 from ckpt_gui.core.formats.torch_script import is_script, read_script
 from ckpt_gui.core.formats.torch_tar import read_tar
 from ckpt_gui.core.formats.torch_zip import read_torch
-from ckpt_gui.core.formats.zip_archive import Archive, read_archive
+from ckpt_gui.core.formats.zip_archive import Archive
+from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.formats.zip_salvage import salvage_zip
 from ckpt_gui.core.tensors import SourceFile
 

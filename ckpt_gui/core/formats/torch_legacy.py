@@ -13,7 +13,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import find_unsafe, refusal
-from ckpt_gui.core.formats.pickle_names import read_storage
+from ckpt_gui.core.formats.pickle_global import read_storage
 from ckpt_gui.core.formats.pickle_vm import PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles
 from ckpt_gui.core.formats.torch_reader import StorageReader

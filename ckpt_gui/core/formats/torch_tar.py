@@ -13,7 +13,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import refusal
-from ckpt_gui.core.formats.pickle_names import Global, are_counts
+from ckpt_gui.core.formats.pickle_global import Global, are_counts
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.tar_archive import read_members
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles

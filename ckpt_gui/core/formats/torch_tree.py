@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.pickle_names import Global
+from ckpt_gui.core.formats.pickle_global import Global
 from ckpt_gui.core.formats.torch_geometry import Geometry
 from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, TensorStub, TorchDType, TorchSize
 from ckpt_gui.core.keys import safe_text

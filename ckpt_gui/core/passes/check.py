@@ -245,6 +245,8 @@ def _types(plan: Plan) -> list[Finding]:
 def _no_config(plan: Plan) -> list[Finding]:
     if plan.config is not None or any(f.code == "config-mismatch" for f in plan.findings):
         return []
-    text = "No config.json or params.json lies beside the weights: head counts and rotary base can not be known."
-    fix = "Name one with --config FILE, or a folder that has it with --base DIR; head counts alone with --heads."
+    lost = "the rotary base" if plan.policy.heads else "head counts and rotary base"
+    text = f"No config.json or params.json lies beside the weights: {lost} can not be known."
+    fix = "Name one with --config FILE, or a folder that has it with --base DIR"
+    fix += "." if plan.policy.heads else "; head counts alone with --heads."
     return [Finding("config-missing", "info", text, fix=fix)]

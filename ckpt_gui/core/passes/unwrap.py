@@ -127,13 +127,13 @@ def _named(kept: dict[str, Segments], counts: Counter[str]) -> Counter[str]:
 
 
 def _collisions(names: dict[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Return the keys that have, or would have without a leading word, one name: two copies of one tensor."""
+    """Return the keys that have, or would have without a leading `module`, one name: two copies of one tensor."""
     groups: dict[str, list[str]] = {}
     for key, name in names.items():
         groups.setdefault(name, []).append(key)
     for key, name in names.items():
         word, _, rest = name.partition(".")
-        if word in LEADING and rest in groups and fits(Counter([template(rest)])):
+        if word == "module" and rest in groups and fits(Counter([template(rest)])):
             groups[rest].append(key)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 

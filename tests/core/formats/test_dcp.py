@@ -180,3 +180,22 @@ def test_the_wrong_level_says_which_to_open(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(tmp_path / "checkpoint-20/pytorch_model_fsdp_0/__0_0.distcp")
     assert "folder" in caught.value.fix
+
+
+def test_the_config_beside_the_folder_is_found(tmp_path):
+    for path, config in (("a/pytorch_model_fsdp_0", "a"), ("b", "b/huggingface"), ("c/other", "c")):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        save_parts(tmp_path / path, {"one": TENSORS["one"]}, {"one": [((), ())]})
+        (tmp_path / config).mkdir(exist_ok=True)
+        b.write(tmp_path / config / "config.json", b'{"model_type": "llama"}')
+        with open_checkpoint(tmp_path / path) as source:
+            assert (source.sidecars.config is not None) == (path != "c/other")
+
+
+def test_of_several_checkpoints_the_last_is_proposed(tmp_path):
+    for number in (9, 10, 2):
+        (tmp_path / f"checkpoint-{number}").mkdir()
+        b.write(tmp_path / f"checkpoint-{number}/model.safetensors", b.safetensors_bytes({}))
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(tmp_path)
+    assert "checkpoint-10" in caught.value.fix

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import random
 import struct
+import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +82,92 @@ def test_pickle_of_any_opcodes(pieces):
 @given(st.lists(PIECES, max_size=40))
 def test_torch_file_of_any_opcodes(pieces):
     opens_or_raises(b.torch_bytes(b"".join(pieces), {"0": W}))
+
+
+# ---- every other parser, behind its magic
+
+MAGIC = b.pickled(b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19") + b.pickled(b.number(1001)) + b.pickled(b"}")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PIECES, max_size=30), st.lists(st.sampled_from(["0", "1", "x"]), max_size=3), st.binary(max_size=60))
+def test_legacy_stream_of_any_opcodes(pieces, keys, data):
+    listed = b.pickled(b.list_of(*map(b.text, keys)))
+    opens_or_raises(MAGIC + b"\x80\x02" + b"".join(pieces) + b"." + listed + data)
+    opens_or_raises(MAGIC + b.pickled(b.tensor("0", [2])) + listed + struct.pack("<q", 2) + data)
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.binary(max_size=200) | st.lists(PIECES, max_size=20).map(b"".join)] * 3)
+def test_tar_of_any_members(storages, tensors, pickled):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:") as tar:
+        for name, data in {"storages": storages, "tensors": tensors, "pickle": pickled}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    opens_or_raises(out.getvalue(), ".tar")
+
+
+NUMBERS = st.integers(0, 40) | st.sampled_from([1 << 31, 1 << 32, 1 << 62, (1 << 64) - 1])
+CHUNKS = (
+    NUMBERS.map(lambda n: struct.pack("<Q", n))
+    | st.integers(0, 40).map(lambda n: struct.pack("<I", n))
+    | st.text(max_size=4).map(lambda t: struct.pack("<Q", len(t.encode())) + t.encode())
+    | st.binary(max_size=9)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(NUMBERS, NUMBERS, st.lists(CHUNKS, max_size=20))
+def test_gguf_of_any_numbers(tensors, values, chunks):
+    opens_or_raises(b"GGUF" + struct.pack("<IQQ", 3, tensors, values) + b"".join(chunks), ".gguf")
+
+
+NAMES_OF_TYPES = st.sampled_from(["<f4", ">i2", "|b1", "|O", "<V2", "x", ""])
+HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "descr": NAMES_OF_TYPES | st.integers() | st.lists(st.tuples(st.text(max_size=2), NAMES_OF_TYPES), max_size=2),
+        "fortran_order": st.booleans() | st.none(),
+        "shape": st.lists(st.integers(-2, 9) | st.just(1 << 62), max_size=4).map(tuple) | st.integers(),
+    },
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(HEADERS.map(lambda h: repr(h).encode()) | st.binary(max_size=40), st.binary(max_size=40))
+def test_npz_of_any_header(header, data):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("w.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+    opens_or_raises(out.getvalue(), ".npz")
+
+
+DCP = "torch.distributed.checkpoint.metadata"
+CLASSES = ("Metadata", "TensorStorageMetadata", "ChunkStorageMetadata", "MetadataIndex", "TensorProperties")
+FIELDS = ("state_dict_metadata", "storage_data", "size", "chunks", "offsets", "sizes", "fqn", "offset", "properties")
+LEAVES = st.integers(-1, 9).map(b.number) | st.text(max_size=2).map(b.text) | st.just(b"N") | st.just(b"}")
+OBJECTS = st.recursive(
+    LEAVES,
+    lambda s: (
+        st.tuples(st.sampled_from(CLASSES), st.dictionaries(st.sampled_from(FIELDS), s, max_size=4)).map(
+            lambda made: b.obj(b.name(DCP, made[0]), b.dict_of(made[1]))
+        )
+        | st.lists(s, max_size=3).map(lambda items: b.list_of(*items))
+        | st.lists(st.tuples(s, s), max_size=2).map(b.dict_of)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(FIELDS), OBJECTS, max_size=4))
+def test_metadata_of_any_objects(fields):
+    with tempfile.TemporaryDirectory() as folder:
+        b.write(Path(folder) / ".metadata", b.pickled(b.obj(b.name(DCP, "Metadata"), b.dict_of(fields))))
+        with contextlib.suppress(CheckpointError), open_checkpoint(folder) as source:
+            assert source.container == "dcp"
 
 
 @pytest.mark.parametrize("kind", GOOD)

@@ -1,0 +1,148 @@
+"""The central directory of a zip archive, read strictly (PKWARE APPNOTE 6.3, sections 4.3 and 4.4)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.zip_archive import DEFLATED, LOCAL, STORED, U32, Archive, Record, fail
+from ckpt_gui.core.keys import safe_text
+
+_EOCD = struct.Struct("<4s4H2LH")
+_EOCD64 = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR = struct.Struct("<4sLQL")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+
+
+def read_archive(file: HeldFile) -> Archive:
+    """Parse the central directory of a zip archive.
+
+    Raises:
+        CheckpointError: `truncated`, `damaged` or `ambiguous-archive`.
+    """
+    count, size, start, end = _find_directory(file)
+    directory = file.read(start, size)
+    records = _read_records(file, directory, count)
+    _check_places(file, records, start)
+    root = _check_names(file, records)
+    below = {r.name[len(root) + 1 :] if root else r.name: r for r in records}
+    return Archive(file, root, below, start, file.size - end)
+
+
+def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
+    """Return the number of entries, the size and start of the directory, and where the archive ends."""
+    window = min(file.size, _EOCD.size + 0xFFFF + 4096)
+    tail = file.read(file.size - window, window)
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + _EOCD.size > len(tail):
+        fail(
+            file,
+            f"the directory at its end is missing ({file.size:,} bytes are there), so no tensor can be listed",
+            code="truncated",
+            fix="Download or copy it again.",
+        )
+    _, disk, start_disk, here, count, size, start, comment = _EOCD.unpack_from(tail, at)
+    end = file.size - window + at
+    if (disk or start_disk or here != count) and disk != 0xFFFF and count != 0xFFFF:
+        fail(file, "it is one part of a split archive")
+    if U32 in (size, start) or count == 0xFFFF or tail[at - _LOCATOR.size : at][:4] == b"PK\x06\x07":
+        count, size, start = _read_zip64(file, end)
+    if start + size > end or end + _EOCD.size + comment > file.size:
+        fail(file, "its directory lies outside the file")
+    return count, size, start, end + _EOCD.size + comment
+
+
+def _read_zip64(file: HeldFile, end: int) -> tuple[int, int, int]:
+    if end < _LOCATOR.size + _EOCD64.size:
+        fail(file, "its directory (zip64) is missing")
+    magic, _, at, _ = _LOCATOR.unpack(file.read(end - _LOCATOR.size, _LOCATOR.size))
+    if magic != b"PK\x06\x07" or at + _EOCD64.size > end:
+        fail(file, "its directory (zip64) is missing")
+    magic, _, _, _, disk, start_disk, here, count, size, start = _EOCD64.unpack(file.read(at, _EOCD64.size))
+    if magic != b"PK\x06\x06" or disk or start_disk or here != count:
+        fail(file, "its directory (zip64) is damaged")
+    return count, size, start
+
+
+def _read_records(file: HeldFile, directory: bytes, count: int) -> list[Record]:
+    records: list[Record] = []
+    at = 0
+    while at < len(directory):
+        if at + _CENTRAL.size > len(directory):
+            fail(file, "its directory ends too early")
+        fields = _CENTRAL.unpack_from(directory, at)
+        if fields[0] != b"PK\x01\x02":
+            fail(file, f"entry {len(records):,} of its directory is damaged")
+        at += _CENTRAL.size
+        name_length, extra_length, comment_length = fields[10:13]
+        name = directory[at : at + name_length]
+        extra = directory[at + name_length : at + name_length + extra_length]
+        at += name_length + extra_length + comment_length
+        records.append(_record(file, fields, name, extra))
+    if at != len(directory) or len(records) != count:
+        fail(file, f"its directory holds {len(records):,} entries instead of {count:,}", code="ambiguous-archive")
+    return records
+
+
+def _record(file: HeldFile, fields: tuple[Any, ...], raw: bytes, extra: bytes) -> Record:
+    flags, method, crc, packed, size, start = fields[3], fields[4], fields[7], fields[8], fields[9], fields[16]
+    try:
+        name = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        name = raw.decode("cp437")
+    if flags & 0x2041:
+        fail(file, f"record {safe_text(name)!r} is encrypted", fix="Save it without a password.")
+    if method not in (STORED, DEFLATED):
+        fail(file, f"record {safe_text(name)!r} is packed by method {method}, which torch does not write")
+    if fields[15] & 0x10 and size:  # torch then returns whatever lies in memory
+        fail(file, f"record {safe_text(name)!r} is marked as a folder but has content", code="ambiguous-archive")
+    if U32 in (packed, size, start):
+        size, packed, start = _zip64_fields(file, name, extra, (size, packed, start))
+    if method == STORED and packed != size:
+        fail(file, f"record {safe_text(name)!r} has two sizes", code="ambiguous-archive")
+    return Record(name, method, crc, packed, size, start)
+
+
+def _zip64_fields(file: HeldFile, name: str, extra: bytes, values: tuple[int, int, int]) -> tuple[int, ...]:
+    """Return size, packed size and header offset, those that are 0xFFFFFFFF taken from the zip64 field."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        body = extra[at + 4 : at + 4 + length]
+        if kind == 1:
+            wanted = sum(v == U32 for v in values)
+            if len(body) < 8 * wanted:
+                break
+            numbers = iter(struct.unpack_from(f"<{wanted}Q", body))
+            return tuple(next(numbers) if v == U32 else v for v in values)
+        at += 4 + length
+    fail(file, f"record {safe_text(name)!r} lacks its size (zip64)")
+
+
+def _check_places(file: HeldFile, records: list[Record], directory: int) -> None:
+    end, before = 0, ""
+    for record in sorted(records, key=lambda r: r.header):
+        if record.header < end:
+            what = f"records {safe_text(before)!r} and {safe_text(record.name)!r} overlap"
+            fail(file, what, code="ambiguous-archive")
+        end = record.header + LOCAL.size + len(record.name.encode()) + record.packed
+        before = record.name
+    if end > directory:
+        fail(file, f"record {safe_text(before)!r} runs into the directory of the archive")
+    if records and min(r.header for r in records) != 0:
+        fail(file, "something lies before its first record", code="ambiguous-archive")
+
+
+def _check_names(file: HeldFile, records: list[Record]) -> str:
+    """Return the one root folder; refuse names that stand twice or lead out of it."""
+    names = {r.name for r in records}
+    if len(names) != len(records):
+        seen: set[str] = set()
+        twice = next(r.name for r in records if r.name in seen or seen.add(r.name))  # type: ignore[func-returns-value]
+        fail(file, f"record {safe_text(twice)!r} stands twice", code="ambiguous-archive")
+    for name in names:
+        if name.startswith("/") or "\\" in name or "\x00" in name or ".." in name.split("/"):
+            fail(file, f"record {safe_text(name)!r} would lead out of the archive", code="ambiguous-archive")
+    roots = {name.partition("/")[0] for name in names}
+    return roots.pop() if len(roots) == 1 else ""
