@@ -21,6 +21,8 @@ from ckpt_gui.core.tensors import TensorSpec
 
 def rename(plan: Plan) -> Plan:
     """Rename entries to hub names; sort out buffers and tensors that fit nothing."""
+    if plan.adapter is not None:
+        return plan
     entries: list[Entry] = []
     unmapped: list[Entry] = []
     dropped: list[Dropped] = []
@@ -122,7 +124,7 @@ def _settle_collisions(plan: Plan) -> Plan:
     if not clashing:
         return plan
     stuck = {id(e) for group in clashing for e in group}
-    loose = tuple(carried(e.ref) for group in clashing for e in group)
+    loose = tuple(carried(ref) for group in clashing for e in group for ref in e.inputs)
     findings = tuple(_collision(group) for group in clashing)
     entries = tuple(e for e in plan.entries if id(e) not in stuck)
     return plan.replace(entries=entries, unmapped=(*plan.unmapped, *loose)).found(*findings)
