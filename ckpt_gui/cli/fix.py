@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,8 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.errors import CheckpointError, worst_first
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.normalise import normalise, understand
+from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.report import (
     Outcome,
     export_document,
@@ -42,7 +44,7 @@ from ckpt_gui.core.report import (
     use_sentences,
     written_sentence,
 )
-from ckpt_gui.core.retarget import GB, Export, Target, retarget
+from ckpt_gui.core.retarget import GB, Export, Target, retarget, with_base
 from ckpt_gui.core.tensors import Sidecars, Source
 from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
 
@@ -76,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-parallel", metavar="N", type=count, help="cut Meta's files for N tensor-parallel ranks (--to meta)"
     )
+    parser.add_argument("--adapter", metavar="DIR", help="a LoRA adapter (folder or file) to merge into PATH")
     parser.add_argument("--base", metavar="DIR", help="folder with config, tokenizer and generation files to carry")
     parser.add_argument("--dry-run", action="store_true", help="print every old and new name and write nothing")
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that is not empty")
@@ -94,10 +97,17 @@ def run(args: argparse.Namespace) -> int:
         base = read_base(args.base)
         with progress_bar() as progress:
             source = open_checkpoint(args.path, config=args.config, progress=progress)
+        adapter = open_adapter(args.adapter)
     except CheckpointError as error:
         return _unreadable(args, error)
-    with source, stoppable() as stopped:
-        export = plan_export(source, args, base, stopped)
+    with source, adapter or nullcontext(), stoppable() as stopped:
+        try:
+            export = plan_export(source, args, base, stopped, adapter)
+        except CheckpointError as error:
+            if adapter is None:
+                raise
+            say_error(error)
+            return TROUBLE
         return _dry_run(args, export) if args.dry_run else _write(args, export, stopped)
 
 
@@ -116,11 +126,34 @@ def read_base(folder: str | None) -> Sidecars | None:
     return read_sidecars(folder)[0]
 
 
-def plan_export(source: Source, args: argparse.Namespace, base: Sidecars | None, stopped: Stop) -> Export:
-    """Return the export that is asked for, the pair compared to its end."""
+def open_adapter(path: str | None) -> Source | None:
+    """Open the adapter to merge; in a folder its usual files come first, for a whole model may lie beside them.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    if path is None:
+        return None
+    names = ("adapter_model.safetensors", "adapter_model.bin", "adapter_model.pt")
+    files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
+    return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
+
+
+def plan_export(
+    source: Source, args: argparse.Namespace, base: Sidecars | None, stopped: Stop, adapter: Source | None = None
+) -> Export:
+    """Return the export that is asked for, the pair compared to its end and an adapter merged.
+
+    Raises:
+        CheckpointError: The adapter does not fit.
+    """
     with progress_bar() as progress:
         plan = understand(source, policy(source, args, args.tie), progress=progress, cancelled=stopped)
     target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel)
+    if adapter is not None:
+        from ckpt_gui.core.merging import merge_adapter
+
+        plan = merge_adapter(with_base(plan, base), normalise(adapter, Policy(lora_alpha=args.lora_alpha)))
     return retarget(plan, target)
 
 

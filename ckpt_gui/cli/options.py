@@ -14,7 +14,7 @@ from ckpt_gui.core.text import shown
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--adapter", "--against", "--cluster", "--deep", "--nice", "--plan", "--plot", "--resume", "--salvage",
+    "--against", "--cluster", "--deep", "--nice", "--plan", "--plot", "--resume", "--salvage",
     "--save-plan", "--values",
 )  # fmt: skip
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -66,6 +66,21 @@ def count(text: str) -> int:
     return int(text)
 
 
+def alpha(text: str) -> float:
+    """Read a number above 0.
+
+    >>> alpha("16")
+    16.0
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is no number above 0")
+    return value
+
+
 def layout(text: str) -> str:
     """Read the name of a layout that is written."""
     from ckpt_gui.core.families.registry import LAYOUTS
@@ -103,12 +118,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--drop", metavar="KEY", action="append", default=[], help="leave this tensor out; may be repeated"
     )
+    group.add_argument("--lora-alpha", metavar="N", type=alpha, help="alpha of a LoRA adapter, as it was in training")
 
 
 def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Policy:
     """Return the user's decisions."""
     dropped = frozenset(find_ref(source, key).full_key for key in args.drop)
-    return Policy(section(source, args.section), args.family, args.heads, args.kv_heads, tie, dropped=dropped)
+    named = section(source, args.section)
+    return Policy(named, args.family, args.heads, args.kv_heads, tie, dropped=dropped, lora_alpha=args.lora_alpha)
 
 
 def section(source: Source, name: str | None) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.passes.adapter import scales
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
 
@@ -23,7 +24,7 @@ EXAMPLES = 4
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
     names = (_section, _unwrap, _rename)
-    values = (_rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
+    values = (_merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
     rest = (_user, _cast, _config, _foreign)
     return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
 
@@ -97,6 +98,19 @@ def _rearrange(export: Export) -> Step | None:
     evidence = f"{before} and {after} keep the same values in other tensors: {', '.join(words) or 'in another shape'}"
     return Step("rearrange", "Take tensors apart and put them together", len(entries), evidence, changes_values=True,
                 examples=_pairs(entries), keys=_keys(entries))  # fmt: skip
+
+
+def _merge(export: Export) -> Step | None:
+    adapter = export.plan.merged
+    if adapter is None:
+        return None
+    entries = [e for e in export.entries if any(op.name in ("merge", "replace") for op in e.ops)]
+    used = {id(ref) for entry in entries for ref in entry.inputs}
+    hits = sum(1 for lora in adapter.loras if id(lora.a) in used)
+    whole = sum(1 for entry in entries if all(op.name != "merge" for op in entry.ops))
+    evidence = f"{hits:,} of {len(adapter.loras):,} modules; {scales(adapter)}"
+    evidence += f"; {whole:,} taken whole" if whole else ""
+    return Step("merge", "Merge the adapter", len(entries), evidence, changes_values=True, keys=_keys(entries))
 
 
 def _permute(export: Export) -> Step | None:
@@ -215,9 +229,11 @@ def _foreign(export: Export) -> Step | None:
 
 
 def _config(export: Export) -> Step | None:
-    if not export.texts or (export.target.layout == "same" and not export.plan.config):
+    if not export.texts or (export.target.layout == "same" and not (export.plan.config or export.plan.adapter)):
         return None
     origin = export.plan.config.origin if export.plan.config else "the base folder"
+    if export.plan.adapter is not None:
+        return Step("config", "Write adapter_config.json", 1, "rank, alpha and modules as the adapter has them")
     names = " and ".join(export.texts)
     evidence = f"from {origin}, sizes as the tensors have them"
     config = export.plan.config

@@ -62,8 +62,8 @@ def _undone(op: Op, parts: tuple[Expr, ...]) -> Expr | None:
         return _taken_apart(op, parts)
     if isinstance(op, Stack):
         return _picked_apart(parts)
-    (part,) = parts
-    if not isinstance(part, Made):
+    part = parts[0]
+    if len(parts) > 1 or not isinstance(part, Made):
         return None
     if isinstance(op, Take):
         same = isinstance(part.op, Concat) and (part.op.dim, part.op.sizes) == (op.dim, op.sizes)

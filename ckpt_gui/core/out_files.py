@@ -19,6 +19,7 @@ from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
+from ckpt_gui.core.merging import FOLDER as ADAPTER_FOLDER
 from ckpt_gui.core.plan import Entry, carried
 from ckpt_gui.core.rank_cut import cut
 from ckpt_gui.core.retarget import Export, carries_tree
@@ -102,8 +103,10 @@ def _rank_groups(export: Export) -> dict[str, list[Entry]]:
 def _same_groups(export: Export) -> dict[str, list[Entry]]:
     """Keep each tensor in the file in which it was."""
     groups: dict[str, list[Entry]] = {}
+    own = next((e.ref.file for e in export.entries if not e.ref.file.startswith(ADAPTER_FOLDER)), "")
     for entry in export.entries:
-        groups.setdefault(_same_name(entry.ref.file, export), []).append(entry)
+        file = own if entry.ref.file.startswith(ADAPTER_FOLDER) else entry.ref.file  # what an adapter brings has none
+        groups.setdefault(_same_name(file, export), []).append(entry)
     if not groups:
         raise CheckpointError("not-a-checkpoint", "There is no tensor to write.")
     return groups
@@ -158,7 +161,8 @@ class _TreeCopy:
         self.leaves: dict[tuple[str, ...], list[StoredTensor]] = {}
         for entry in entries:
             self.leaves.setdefault(entry.ref.path, []).append(leaves[entry.key])
-        self.gone = {d.ref.path for d in export.dropped if d.kind in ("redundant", "user", "buffer")}
+        self.gone = {d.ref.path for d in export.dropped if d.kind in ("redundant", "user", "buffer", "replaced")}
+        self.gone |= {ref.path for entry in entries for ref in entry.inputs} - self.leaves.keys()  # merged into others
         self.used = used
         self.parts: list[Part] = []
         self.records: dict[Any, str] = {}

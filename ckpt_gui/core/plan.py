@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import Expr, leaves, ops_of
 from ckpt_gui.core.ops import Op
@@ -137,6 +138,7 @@ class Policy:
             one).
         skip: Ids of optional steps not to be done.
         dropped: Full keys of tensors that the user ticked to be left out.
+        lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.
     """
 
     section: tuple[str, ...] | None = None
@@ -146,6 +148,7 @@ class Policy:
     tie: str = "auto"
     skip: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
+    lora_alpha: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +231,8 @@ class Plan:
         replicas: Tensors that several ranks hold, of which one is taken.
         shared: Key/value parts of all ranks, tensor by tensor, where only their bytes can tell whether neighbours hold
             the same heads.
+        adapter: The adapter that this checkpoint is, with no base weights in it; None for a model.
+        merged: The adapter that the entries have taken in; None if there is none.
     """
 
     source: Source
@@ -250,6 +255,8 @@ class Plan:
     missing: tuple[TensorSpec, ...] = ()
     replicas: tuple[Replica, ...] = ()
     shared: tuple[tuple[TensorRef, ...], ...] = ()
+    adapter: Adapter | None = None
+    merged: Adapter | None = None
 
     def replace(self, **changes: Any) -> Plan:
         """Return a copy with some fields changed."""

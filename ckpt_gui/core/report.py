@@ -14,9 +14,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.errors import CheckpointError, Finding, Severity, worst_first
 from ckpt_gui.core.families.layouts import title_of
-from ckpt_gui.core.keys import template
+from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.passes.adapter import scales
 from ckpt_gui.core.passes.section import shown as shown_section
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Status, Step, Tie
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
@@ -77,7 +79,7 @@ def status(plan: Plan) -> Status:
 
 def check_json(plan: Plan) -> dict[str, Any]:
     """Return what `check --json` prints (schema 1)."""
-    numbers = facts(plan)
+    numbers, adapter = facts(plan), plan.adapter or plan.merged
     return {
         "schema": SCHEMA,
         "path": plan.source.path,
@@ -95,7 +97,24 @@ def check_json(plan: Plan) -> dict[str, Any]:
         "dtypes": dict(numbers.dtypes),
         "tied": _tie_json(plan.tie),
         "findings": [finding_json(f) for f in worst_first(plan.findings)],
-    }
+    } | ({"adapter": adapter_json(adapter)} if adapter else {})
+
+
+def adapter_json(adapter: Adapter) -> dict[str, Any]:
+    """Return what is known of an adapter: rank, alpha and scale of every module."""
+    return {
+        "style": adapter.style,
+        "merged_into": "the weights beside it" if adapter.inside else None,
+        "rslora": adapter.config.get("use_rslora") is True,
+        "targets": list(dict.fromkeys(lora.module.rpartition(".")[2] for lora in adapter.loras)),
+        "whole": [] if adapter.inside else list(adapter.whole),
+        "modules": [
+            {
+                "module": x.module, "rank": x.rank, "alpha": x.alpha, "scale": x.scale, "dora": x.lengths is not None,
+            }
+            for x in adapter.loras
+        ],
+    }  # fmt: skip
 
 
 def _tie_json(tie: Tie) -> dict[str, Any]:
@@ -263,11 +282,25 @@ def _where(plan: Plan) -> str:
 
 
 def _model(plan: Plan) -> str:
+    if plan.adapter is not None:
+        return _adapter(plan, plan.adapter)
     if plan.family is None or plan.layout is None:
         return "The names fit no layout that is known here."
     sizes = ", ".join(text.format(f"{plan.dims[name]:,}") for name, text in _DIMS.items() if name in plan.dims)
     layout = title_of(plan.layout.name)
     return f"{plan.family.title} in the {layout} layout" + (f": {sizes}." if sizes else ".")
+
+
+def _adapter(plan: Plan, adapter: Adapter) -> str:
+    targets = list(dict.fromkeys(lora.module.rpartition(".")[2] for lora in adapter.loras))
+    title = title_of(plan.layout.name) if plan.layout else "adapter"
+    base = f" for {plan.family.title}" if plan.family else ""
+    text = f"A {title}{base} on {plural(len(adapter.loras), 'module')}"
+    text += f" ({', '.join(safe_text(t, 40) for t in targets[:10])}{', …' if len(targets) > 10 else ''})"
+    text += f": {scales(adapter)}"
+    text += ", rslora" if adapter.config.get("use_rslora") is True else ""
+    whole = [safe_text(name, 80) for name in adapter.whole]
+    return text + (f"; stored whole: {', '.join(whole[:4])}{', …' if len(whole) > 4 else ''}." if whole else ".")
 
 
 def _beside(plan: Plan) -> str:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+from ckpt_gui.core.adapter_layouts import CONFIG as ADAPTER_CONFIG
+from ckpt_gui.core.adapter_layouts import adapter_layout, convert_adapter
 from ckpt_gui.core.config_write import hf_config, meta_params, with_flag
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
@@ -115,7 +117,9 @@ def retarget(plan: Plan, target: Target) -> Export:
         CheckpointError: The target's words are not known.
     """
     _check_words(target)
-    plan = _with_base(plan, target)
+    plan = with_base(plan, target.base)
+    if plan.adapter is not None:
+        return _adapter(plan, target)
     layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
     export = Export(plan, target, layout, _container(plan, target), (), ranks=_rank_count(plan, target))
     if target.layout != "same" and layout is None:
@@ -152,9 +156,8 @@ def _check_words(target: Target) -> None:
             raise CheckpointError("unknown-layout", text)
 
 
-def _with_base(plan: Plan, target: Target) -> Plan:
+def with_base(plan: Plan, base: Sidecars | None) -> Plan:
     """Understand a checkpoint that has no config by the base folder's: head counts, tie flag and family follow it."""
-    base = target.base
     if plan.config is not None or base is None or not (base.config or base.origin or base.params):
         return plan
     sidecars = dataclasses.replace(plan.source.sidecars, config=base.config, origin=base.origin, params=base.params)
@@ -166,6 +169,27 @@ def _with_base(plan: Plan, target: Target) -> Plan:
 def _rank_count(plan: Plan, target: Target) -> int:
     same = len(plan.source.ranks) if target.layout == "same" and plan.layout and plan.layout.rank_dims else 1
     return target.model_parallel or max(same, 1)
+
+
+def _adapter(plan: Plan, target: Target) -> Export:
+    """Return the export of an adapter in its own or another tool's names."""
+    layout = adapter_layout(plan, target.layout)
+    container = target.container or (KINDS[layout.name].container if layout else "safetensors")
+    if target.layout == "same" and target.container is None:
+        container = _container(plan, target)
+    export = Export(plan, target, layout, container, plan.weights, plan.dropped)
+    if layout is None:
+        text = f"An adapter can not be written as {target.layout}."
+        fix = "Write it as hf (PEFT) or torchtune, or merge it into its base: fix BASE --adapter DIR."
+        finding = Finding("unknown-layout", "error", text, fix=fix, blocking=True)
+        return dataclasses.replace(export, findings=worst_first((*plan.findings, finding)))
+    entries, config, refused = convert_adapter(plan, layout)
+    entries = tuple(_cast(e, target.dtype) for e in (*entries, *plan.unmapped))
+    texts = {ADAPTER_CONFIG: _json(config)} if config else {}
+    export = dataclasses.replace(export, entries=entries, texts=texts)
+    findings = (*_settled(plan, export), *(f for f in (_heads(export), _twins(export)) if f), *refused)
+    export = dataclasses.replace(export, findings=worst_first(findings))
+    return dataclasses.replace(export, steps=export_steps(export))
 
 
 def _container(plan: Plan, target: Target) -> str:
@@ -316,6 +340,7 @@ _MENDED = frozenset(
         "nested-state-dict",
         "computed-buffer",
         "config-mismatch",
+        "lora-unmerged",
     }
 )
 

@@ -10,19 +10,26 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.exprs import Expr, leaves
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.formats.sidecars import read_json
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.merge_ops import MergeLora, Replace
 from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.ops import Op, RopePermute
+from ckpt_gui.core.ops import Cast, Op, RopePermute
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.retarget import Target, retarget
 from ckpt_gui.core.shape_ops import Concat, Pick, Regroup, Stack, Take, Transpose, size_of
 from ckpt_gui.core.tensors import Sidecars, TensorRef
+
+_REFUSED = (
+    *("key-collision", "heads-unknown", "unknown-layout", "several-sections"),
+    *("adapter-empty", "adapter-unmatched"),
+)
 
 
 def normalise_state_dict(
@@ -56,9 +63,7 @@ def normalise_state_dict(
     tensors = _tensors(state_dict)
     plan = _compared(plan, tensors)
     export = retarget(plan, Target(layout))
-    blocking = [
-        f for f in export.blocked if f.code in ("key-collision", "heads-unknown", "unknown-layout", "several-sections")
-    ]
+    blocking = [f for f in export.blocked if f.code in _REFUSED]
     if blocking:
         first = blocking[0]
         raise CheckpointError(first.code, first.message, fix=first.fix, key=first.keys[0] if first.keys else None)
@@ -157,7 +162,25 @@ def _joined(op: Op, parts: list[Any], dims: Mapping[str, int]) -> Any:
         return parts[0][op.index].clone()
     if isinstance(op, Transpose):
         return parts[0].transpose(-1, -2).contiguous()
+    if isinstance(op, MergeLora):
+        return _merged(op, parts)
+    if isinstance(op, Replace):
+        return parts[1]
+    if isinstance(op, Cast):
+        return parts[0].to(getattr(torch, BY_NAME[op.target].torch or op.target))
     return parts[0].reshape(shape)
+
+
+def _merged(op: MergeLora, parts: list[Any]) -> Any:
+    """Return a weight with its adapter in it, added up in fp32."""
+    import torch
+
+    kind = torch.promote_types(parts[0].dtype, torch.float32)
+    weight, a, b, *lengths = (part.to(kind) for part in parts)
+    made = weight + (b @ a) * op.scale
+    if lengths:
+        made = made * (lengths[0] / torch.linalg.norm(made, dim=1))[:, None]
+    return made.to(parts[0].dtype)
 
 
 def _permuted(tensor: Any, op: RopePermute, dims: Mapping[str, int], ref: TensorRef) -> Any:

@@ -150,6 +150,7 @@ class Sidecars:
         origin: `source_config` of the `EXPORT_REPORT.json` of an export of ours, or None.
         tokenizer: Names of tokenizer files found.
         carried: Names of all files that an export carries along (tokenizer, generation config, chat template).
+        adapter: Parsed `adapter_config.json`, or None.
     """
 
     folder: str | None = None
@@ -159,6 +160,7 @@ class Sidecars:
     origin: Mapping[str, Any] | None = None
     tokenizer: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
+    adapter: Mapping[str, Any] | None = None
 
 
 @runtime_checkable

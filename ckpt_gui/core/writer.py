@@ -307,7 +307,7 @@ def _true_config(export: Export) -> dict[str, Any] | None:
     """Return the source's Hugging Face config with sizes and tie flag as the tensors have them, for the way back."""
     plan = export.plan
     config = plan.config
-    if config is None or not config.is_hf:
+    if config is None or not config.is_hf or plan.adapter is not None:
         return None  # Meta's params.json is written as such wherever it is needed
     if plan.family is None:
         return dict(config.raw)

@@ -102,6 +102,22 @@ KINDS: Mapping[str, LayoutKind] = {
             "config.json",
             "transformers 5 with save_original_format=False",
         ),
+        LayoutKind(
+            "peft-adapter",
+            "PEFT adapter",
+            "safetensors",
+            {"safetensors": "adapter_model.safetensors", "torch": "adapter_model.bin"},
+            "adapter_config.json",
+            "peft",
+        ),
+        LayoutKind(
+            "torchtune-adapter",
+            "torchtune adapter",
+            "torch",
+            {"torch": "adapter_model.pt", "safetensors": "adapter_model.safetensors"},
+            "adapter_config.json",
+            "torchtune",
+        ),
     )
 }
 

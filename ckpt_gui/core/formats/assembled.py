@@ -216,20 +216,27 @@ def check_boxes(key: str, shape: tuple[int, ...], boxes: Sequence[tuple[tuple[in
             raise _bad(key, f"has a part of shape {list(sizes)} at {list(offsets)}, outside its shape {list(shape)}")
     if sum(math.prod(sizes) for _, sizes in filled) != math.prod(shape):
         raise _bad(key, f"is not covered by its {len(boxes):,} parts")
-    if len(filled) ** 2 > MAX_PAIRS and not _is_row(shape, filled):
+    if is_grid(shape, boxes):
+        return
+    if len(filled) ** 2 > MAX_PAIRS:
         raise _bad(key, f"has {len(boxes):,} parts in several dimensions, too many to be checked", "limit-exceeded")
-    if len(filled) ** 2 <= MAX_PAIRS and any(_meet(a, b) for i, a in enumerate(filled) for b in filled[:i]):
+    if any(_meet(a, b) for i, a in enumerate(filled) for b in filled[:i]):
         raise _bad(key, "has parts that overlap")
 
 
-def _is_row(shape: tuple[int, ...], boxes: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> bool:
-    """True if parts follow each other along the first dimension."""
-    end = 0
-    for offsets, sizes in sorted(boxes):
-        if offsets[0] != end or sizes[1:] != shape[1:]:
+def is_grid(shape: tuple[int, ...], boxes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> bool:
+    """True if parts are the cells of a grid that covers a shape: the usual case, and quickly checked."""
+    filled = [box for box in boxes if 0 not in box[1]]
+    if any(len(offsets) != len(shape) or len(sizes) != len(shape) for offsets, sizes in filled):
+        return False
+    cells = 1
+    for d, size in enumerate(shape):
+        starts = sorted({offsets[d] for offsets, _ in filled})
+        ends = dict(zip(starts, [*starts[1:], size], strict=True))
+        if starts[:1] != [0] or any(offsets[d] + sizes[d] != ends[offsets[d]] for offsets, sizes in filled):
             return False
-        end += sizes[0]
-    return True
+        cells *= len(starts)
+    return len(filled) == cells == len({offsets for offsets, _ in filled})
 
 
 def _meet(a: tuple[tuple[int, ...], tuple[int, ...]], b: tuple[tuple[int, ...], tuple[int, ...]]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ckpt_gui.core.dtypes import BY_TORCH
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes
+from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes, is_grid
 from ckpt_gui.core.formats.file_window import FileWindow
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.parts import Part
@@ -30,6 +30,8 @@ from ckpt_gui.core.tensors import Extra, ForeignObject, SourceFile, TensorRef
 
 METADATA = ".metadata"
 NAME = "model"
+MAX_PARTS = 1 << 22
+MAX_DIMS = 64
 Place = tuple[str, int, int]
 
 
@@ -106,6 +108,7 @@ class _Opening:
         result = load_pickle(metadata.read(0, metadata.size), where=show_path(metadata.path))
         self.state = self.fields(result.value, "Metadata")
         self.unsafe = result.unsafe
+        self.budget = MAX_PARTS
         self.lost: dict[str, list[str]] = {}
 
     def part(self) -> Part:
@@ -154,6 +157,7 @@ class _Opening:
         shape, chunks = _sizes(fields.get("size")), fields.get("chunks")
         if type(fqn) is not str or shape is None or type(chunks) is not list or math.prod(shape) >= 1 << 62:
             raise self.damaged("a tensor is not described")
+        self.spend(len(chunks))
         boxes = []
         for chunk in chunks:
             inner = self.fields(chunk, "ChunkStorageMetadata")
@@ -161,8 +165,16 @@ class _Opening:
             if offsets is None or sizes is None:
                 raise self.damaged(f"a part of {safe_text(fqn)!r} is not described")
             boxes.append((offsets, sizes))
+        if not is_grid(shape, boxes):
+            self.spend(len(boxes) ** 2)
         check_boxes(fqn, shape, boxes)
         return _Tensor(fqn, self.dtype(fqn, fields.get("properties")), shape, tuple(boxes))
+
+    def spend(self, count: int) -> None:
+        """Draw from what may be looked at: one list of parts may be shared by a million tensors."""
+        self.budget -= count
+        if self.budget < 0:
+            raise self.damaged("its tensors have more parts than can be checked", "limit-exceeded")
 
     def dtype(self, fqn: str, properties: Any) -> str:
         children = properties.children if isinstance(properties, ForeignObject) else ()
@@ -226,7 +238,8 @@ def _path(paths: Any, fqn: str) -> tuple[str, ...]:
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
-    return tuple(value) if type(value) in (TorchSize, tuple, list) and are_counts(tuple(value)) else None
+    good = type(value) in (TorchSize, tuple, list) and len(value) <= MAX_DIMS and are_counts(tuple(value))
+    return tuple(value) if good else None
 
 
 def _last_name(value: Any) -> str:

@@ -15,6 +15,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Reader, TensorRef
 
 Shape = tuple[int, ...]
+MAX_DIMS = 64
 
 
 class Row(NamedTuple):
@@ -87,7 +88,7 @@ def _shapes(folder: str, group: Any) -> dict[str, Shape]:
     if not isinstance(group, dict):
         raise _error(folder, "the model states do not list the shapes of the parameters")
     for key, shape in group.items():
-        sizes = type(shape) in (TorchSize, tuple, list) and are_counts(tuple(shape))
+        sizes = type(shape) in (TorchSize, tuple, list) and len(shape) <= MAX_DIMS and are_counts(tuple(shape))
         if type(key) is not str or not sizes or math.prod(shape) >= 1 << 62:
             raise _error(folder, "the model states do not list the shapes of the parameters")
     return {key: tuple(shape) for key, shape in group.items()}

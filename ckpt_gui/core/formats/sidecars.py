@@ -16,6 +16,7 @@ from ckpt_gui.core.tensors import Sidecars
 
 MAX_JSON = 16 << 20
 CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"
+ADAPTER = "adapter_config.json"
 TOKENIZER = (
     "tokenizer.json",
     "tokenizer.model",
@@ -52,7 +53,9 @@ def read_sidecars(
     """
     problems: list[Finding] = []
     names = _list(folder)
-    parsed = {name: _read_found(folder, name, problems) for name in (CONFIG, PARAMS, GENERATION) if name in names}
+    parsed = {
+        name: _read_found(folder, name, problems) for name in (CONFIG, PARAMS, GENERATION, ADAPTER) if name in names
+    }
     if config is not None:
         named = config if isinstance(config, Mapping) else read_json(os.fspath(config))
         for other in (CONFIG, PARAMS):  # what the user names stands alone
@@ -61,7 +64,10 @@ def read_sidecars(
     tokenizer = tuple(n for n in (*TOKENIZER, *TOKENIZER_EXTRAS) if n in names)
     carried = tokenizer + tuple(n for n in OTHERS if n in names)
     origin = _read_origin(folder, names, problems) if config is None else None
-    found = Sidecars(folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried)
+    found = Sidecars(
+        folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried,
+        parsed.get(ADAPTER),
+    )  # fmt: skip
     return found, tuple(problems)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ckpt_gui.core.passes.adapter import adapter_family, find_adapter
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims
@@ -22,8 +23,10 @@ Pass = Callable[[Plan], Plan]
 NAMES_AND_SHAPES: tuple[Pass, ...] = (
     find_section,  # which nested dict holds the weights
     unwrap,  # names that wrappers put into keys go
+    find_adapter,  # adapters: on their own, or to be merged into the weights beside them
     detect,  # family and layout, with evidence
     merge_ranks,  # slices of tensor-parallel ranks become whole tensors
+    adapter_family,  # whose modules an adapter changes
     rename,  # hub names and the ops they need; buffers out
     find_dims,  # sizes from config and shapes
 )

@@ -112,7 +112,7 @@ def stored_keys(rule: Rule, hub: str) -> tuple[str, ...]:
 
 def check(plan: Plan) -> Plan:
     """Add findings on completeness and types, and set `missing`."""
-    if plan.family is None or plan.layout is None:
+    if plan.family is None or plan.layout is None or plan.adapter is not None:
         return plan.found(*_types(plan))
     by_key = {e.key: e for e in plan.entries}
     missing: list[TensorSpec] = []

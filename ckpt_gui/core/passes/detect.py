@@ -39,7 +39,7 @@ def detect(plan: Plan) -> Plan:
     """Set config, family, layout and prefix."""
     config, problems = load_config(plan)
     plan = plan.replace(config=config).found(*problems)
-    if not plan.entries:
+    if not plan.entries or plan.adapter is not None:
         return plan
     counts = templates(dict.fromkeys(e.key for e in plan.entries))  # ranks hold each name once
     shapes = {template(e.key): e.output.shape for e in reversed(plan.entries)}

@@ -21,6 +21,8 @@ from ckpt_gui.core.tensors import TensorSpec
 
 def rename(plan: Plan) -> Plan:
     """Rename entries to hub names; sort out buffers and tensors that fit nothing."""
+    if plan.adapter is not None:
+        return plan
     entries: list[Entry] = []
     unmapped: list[Entry] = []
     dropped: list[Dropped] = []

@@ -17,7 +17,7 @@ HEAD_AS_EMBEDDING = "the head stands for the tied embedding"  # why an entry has
 
 def judge_ties(plan: Plan) -> Plan:
     """Set `tie`, and rename a head that stands for a missing embedding."""
-    if plan.family is None or plan.layout is None:
+    if plan.family is None or plan.layout is None or plan.adapter is not None:
         return plan
     embedding, head = _by_role(plan, "embedding"), _by_role(plan, "head")
     flag, where = plan.config.tie_flag(plan.family.tie_default) if plan.config else (None, "")
@@ -38,6 +38,8 @@ def _by_role(plan: Plan, role: str) -> Entry | None:
 def _state(plan: Plan, embedding: Entry | None, head: Entry | None) -> TieName:
     if embedding is None or head is None:
         return "absent"
+    if any(op.name in ("merge", "replace") for e in (embedding, head) for op in e.ops):
+        return "different"  # an adapter has trained one of them
     if embedding.identity == head.identity:
         return "same-storage"
     if (embedding.output.shape, embedding.output.dtype) != (head.output.shape, head.output.dtype):

@@ -199,3 +199,39 @@ def test_of_several_checkpoints_the_last_is_proposed(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(tmp_path)
     assert "checkpoint-10" in caught.value.fix
+
+
+def test_one_list_of_parts_shared_by_many_tensors(tmp_path):
+    """A small file that would take hours: thousands of tensors that share a list of hundreds of parts."""
+    from torch.distributed.checkpoint import metadata as m
+
+    spots = [(i // 32, i % 32) for i in range(32 * 15)]
+    chunks = [m.ChunkStorageMetadata(torch.Size(spot), torch.Size([1, 1])) for spot in spots]
+    chunks.append(m.ChunkStorageMetadata(torch.Size([15, 0]), torch.Size([1, 32])))  # and so it is no grid
+    kind = m.TensorProperties(dtype=torch.float32)
+    size = torch.Size([16, 32])
+    described = {f"w{i}": m.TensorStorageMetadata(kind, size, chunks) for i in range(2000)}
+    b.write(tmp_path / ".metadata", pickle.dumps(m.Metadata(described, {}, {})))
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(tmp_path)
+    assert caught.value.code == "limit-exceeded"
+
+
+@pytest.mark.parametrize("cuts", [[((0, 0), (2, 3)), ((0, 3), (1, 3)), ((1, 3), (1, 3))], [((0, 0), (2, 6))]])
+def test_parts_that_are_no_grid(tmp_path, cuts):
+    tensor = torch.arange(12.0).reshape(2, 6)
+    save_parts(tmp_path / "c", {"w": tensor}, {"w": cuts})
+    with open_checkpoint(tmp_path / "c") as source:
+        assert source.read(source.refs[0]) == raw(tensor)
+
+
+def test_a_grid_of_many_parts_opens_at_once(tmp_path):
+    from torch.distributed.checkpoint import metadata as m
+
+    cells = [((i // 32, 2 * (i % 32)), (1, 2)) for i in range(32 * 32)]
+    chunks = [m.ChunkStorageMetadata(torch.Size(at), torch.Size(size)) for at, size in cells]
+    kind = m.TensorProperties(dtype=torch.float32)
+    described = {f"w{i}": m.TensorStorageMetadata(kind, torch.Size([32, 64]), chunks) for i in range(100)}
+    b.write(tmp_path / ".metadata", pickle.dumps(m.Metadata(described, {}, {})))
+    with open_checkpoint(tmp_path) as source:
+        assert [p.code for p in source.problems] == ["shard-missing"]
