@@ -111,10 +111,12 @@ def _rows(name: str, expr: Expr, plan: Plan, layout: Layout) -> list[tuple[str, 
     rule = before.by_stored.get(template(name)) if before else None
     if rule is None or after is None or rule.stack:
         raise _Refused(f"is no module of {plan.family.title} in this layout")
+    if rule.merges:
+        raise _Refused("is a part of a fused one there, and a pair can not be put together with those of others")
     made = []
-    for hub, part in to_hub(rule, expr, bind(rule.stored, name)):
+    for hub, part in to_hub(rule, expr, bind(rule.name, name)):
         target = after.by_hub.get(template(hub))
-        if target is None or not isinstance(target.hub, str) or target.stack:
+        if target is None or not isinstance(target.hub, str) or target.stack or target.merges:
             raise _Refused("is fused with others there, and a pair can not be put together with those of others")
         made.append((stored_key(target, hub), _moved(target, part)))
     return made

@@ -15,9 +15,9 @@ from ckpt_gui.core.adapters import Adapter, Lora
 from ckpt_gui.core.dtypes import CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
-from ckpt_gui.core.families.rules import to_hub
-from ckpt_gui.core.families.schema import Layout
-from ckpt_gui.core.keys import bind, safe_text, template
+from ckpt_gui.core.families.rules import joined, to_hub
+from ckpt_gui.core.families.schema import Layout, Rule
+from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.layouting import to_layout
 from ckpt_gui.core.merge_ops import Replace
 from ckpt_gui.core.ops import Cast
@@ -282,11 +282,20 @@ class _Work:
                 if self.layout is None:
                     found[name] = entry
                 continue
-            count = entry.output.shape[0] if rule.stack else 0
-            for hub, expr in to_hub(rule, entry.expr, bind(rule.stored, name), count):
+            for hub, expr in self._held(rule, entry):
                 shape = shape_of(expr, self.plan.dims)
                 found[hub] = Entry(TensorSpec(hub, entry.output.dtype, shape), expr, entry.why)
         return found
+
+    def _held(self, rule: Rule, entry: Entry) -> list[tuple[str, Expr]]:
+        """Return the hub tensors that a stored tensor holds, or the one that it makes up with others."""
+        if not rule.merges:
+            count = entry.output.shape[0] if rule.stack else 0
+            return to_hub(rule, entry.expr, bind(rule.name, entry.key), count)
+        own = next(s for s in rule.storeds if anonymous(s) == template(entry.key))
+        numbers = bind(own, entry.key)
+        parts = [self.stored[s.format(**numbers)].expr for s in rule.storeds]
+        return [(rule.hubs[0].format(**numbers), joined(rule, parts))]
 
     def _left(
         self, entries: tuple[Entry, ...], adapter_plan: Plan, moved: Mapping[int, TensorRef]

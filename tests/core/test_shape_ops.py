@@ -11,7 +11,7 @@ import pytest
 from ckpt_gui.core import shape_ops
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.exprs import make, shape_of
-from ckpt_gui.core.families.rules import merged, parted, to_hub, to_stored
+from ckpt_gui.core.families.rules import joined, parted, to_hub, to_stored
 from ckpt_gui.core.families.schema import Rule, Split
 from ckpt_gui.core.ops import Op, RopePermute
 from ckpt_gui.core.shape_ops import EQUAL, Concat, Pick, Regroup, Reshape, Stack, Take, Transpose, size_of, symbols_of
@@ -152,11 +152,11 @@ MERGED = Rule(
 
 def test_parts_that_make_up_a_tensor_and_the_way_back_are_nothing() -> None:
     refs = [TensorRef(name, "bf16", (rows, 4)) for name, rows in (("q", 6), ("k", 2), ("v", 2))]
-    hub = merged(MERGED, refs)
+    hub = joined(MERGED, refs)
     assert shape_of(hub, DIMS) == (10, 4)
     assert all(back is ref for back, ref in zip(parted(MERGED, hub), refs, strict=True))
     whole = TensorRef("qkv", "bf16", (10, 4))
-    assert merged(MERGED, parted(MERGED, whole)) is whole
+    assert joined(MERGED, parted(MERGED, whole)) is whole
 
 
 @pytest.mark.parametrize(("rule", "shape", "count"), [(QKV, (10, 4), 0), (EXPERTS, (3, 5, 8), 3)])

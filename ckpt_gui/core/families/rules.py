@@ -54,7 +54,7 @@ def _whole(rule: Rule, parts: Sequence[Expr]) -> Expr:
     return make(Concat(rule.split.dim, rule.split.sizes), *undone) if rule.split else undone[0]
 
 
-def merged(rule: Rule, parts: Sequence[Expr]) -> Expr:
+def joined(rule: Rule, parts: Sequence[Expr]) -> Expr:
     """Return how a hub tensor is made of the stored tensors that make it up, in order."""
     assert rule.split is not None
     done = [chain(ops, part) for ops, part in zip(_chains(rule, len(parts)), parts, strict=True)]

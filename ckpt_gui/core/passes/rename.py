@@ -12,7 +12,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.families.common import common_ignored
 from ckpt_gui.core.families.layouts import title_of
-from ckpt_gui.core.families.rules import merged, to_hub
+from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
@@ -78,7 +78,7 @@ def _wait(entry: Entry, rule: Rule, plan: Plan, waiting: dict[str, dict[str, Ent
     title = title_of(plan.layout.name) if plan.layout else ""
     ordered = [parts[s] for s in rule.storeds]
     try:
-        expr = merged(rule, [e.expr for e in ordered])
+        expr = joined(rule, [e.expr for e in ordered])
         spec = TensorSpec(hub, entry.output.dtype, shape_of(expr, {}))
     except CheckpointError:
         return  # they do not fit together: the hub tensor is missing, and its parts stay as they are
