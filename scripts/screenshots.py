@@ -46,6 +46,8 @@ def main() -> int:
             for name in VIEWS if args.all else README:
                 words = [word.format(**made) for word in VIEWS[name]]
                 draw(args.out / f"{name}-{scheme}.png", words, scheme, args.scale, Path(folder))
+            if args.all:
+                draw_result(args.out / f"result-{scheme}.png", scheme, args.scale, Path(folder))
     return 0
 
 
@@ -93,16 +95,59 @@ def save(folder: Path, header: dict[str, dict], data: bytes, whole: Path) -> Non
 
 
 def draw(picture: Path, words: list[str], scheme: str, scale: str, folder: Path) -> None:
-    """Draw one picture in a fresh process with settings of its own."""
+    """Draw one picture by the program itself."""
+    run(picture, ["-m", "ckpt_gui.cli.main", *words, "--screenshot", str(picture)], scheme, scale, folder)
+
+
+def run(picture: Path, words: list[str], scheme: str, scale: str, folder: Path) -> None:
+    """Run Python in a fresh process with settings of its own; it shall have drawn a picture."""
     home = folder / f"settings-{scheme}"
     (home / "ckpt_gui").mkdir(parents=True, exist_ok=True)
     (home / "ckpt_gui" / "ckpt_gui.ini").write_text(f"[view]\nscheme={scheme}\n")
     environment = {**os.environ, "XDG_CONFIG_HOME": str(home), "QT_QPA_PLATFORM": "offscreen", "QT_SCALE_FACTOR": scale}
-    command = [sys.executable, "-m", "ckpt_gui.cli.main", *words, "--screenshot", str(picture)]
-    done = subprocess.run(command, env=environment, cwd=ROOT, timeout=300, check=False)
+    done = subprocess.run([sys.executable, *words], env=environment, cwd=ROOT, timeout=300, check=False)
     if done.returncode not in (0, 2) or not picture.exists():  # 2: the checkpoint could not be opened, as was meant
         raise SystemExit(f"{picture.name} was not drawn (status {done.returncode}).")
     print(picture)
+
+
+# The last page of the export dialog: only a script gets there without a user.
+RESULT = """
+import sys
+from PySide6.QtCore import QTimer
+from ckpt_gui.gui import app as gui
+
+sample, target, picture = sys.argv[1:]
+app = gui.application()
+windows = gui.Windows(gui.Settings(), gui.Theme(app, gui.Settings().scheme))
+window = windows.add(sample)
+
+def export():
+    window.commands.export()
+    dialog = window.commands.dialog
+    dialog.set_folder(target)
+    timer = QTimer(app, interval=50)
+
+    def look():
+        if dialog.export_button.isEnabled() and dialog.pages.currentIndex() == 0:
+            dialog.start()
+        elif dialog.pages.currentWidget() is dialog.result_page:
+            timer.stop()
+            shooter = gui.Shooter(window, picture)
+            app.aboutToQuit.connect(lambda: shooter)
+
+    timer.timeout.connect(look)
+    timer.start()
+
+gui.once(window, export)
+app.exec()
+windows.close_all()
+"""
+
+
+def draw_result(picture: Path, scheme: str, scale: str, folder: Path) -> None:
+    """Export the sample in the window, and draw what it says of it."""
+    run(picture, ["-c", RESULT, str(SAMPLE), str(folder / f"exported-{scheme}"), str(picture)], scheme, scale, folder)
 
 
 if __name__ == "__main__":

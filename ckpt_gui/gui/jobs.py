@@ -37,7 +37,7 @@ class Job(QRunnable):
     Attributes:
         title: What it does, for the jobs list and the status bar.
         number: Counts up; a later job has a higher one.
-        quiet: True if nobody minds when it is stopped: the window closes without asking.
+        quiet: True if nobody minds when it is stopped: the window closes without asking, and the status bar is silent.
     """
 
     _numbers = itertools.count(1)

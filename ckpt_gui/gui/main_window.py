@@ -146,6 +146,7 @@ class MainWindow(QMainWindow):
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
         self.checkpoint_panel.finding_chosen.connect(self._on_finding)
         self.checkpoint_panel.config_wanted.connect(commands.choose_config)
+        self.checkpoint_panel.counts_wanted.connect(commands.export)
         self.plan_panel.step_selected.connect(self._on_step)
         self.plan_panel.export_requested.connect(commands.export)
         self.tree_panel.all_shown.connect(self.plan_panel.clear_selection)

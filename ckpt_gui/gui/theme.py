@@ -273,6 +273,7 @@ QLineEdit:hover, QComboBox:hover, QSpinBox:hover { border-color: @strong_border;
 QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTextEdit:focus, QTextEdit:focus {
   border: 2px solid @focus; padding: 4px 7px; }
 QComboBox { padding-right: 22px; }
+QSpinBox QLineEdit { border: none; padding: 0 6px; background: transparent; }
 QComboBox:disabled, QLineEdit:disabled { color: @strong_border; background: @window; }
 QComboBox QAbstractItemView { background: @surface; border: 1px solid @border; selection-background-color: @selection;
   selection-color: @text; outline: none; }

@@ -16,11 +16,14 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.stats import pair_stats
+from ckpt_gui.gui.models import overview as overview_module
+from ckpt_gui.gui.panels import inspector_details as details_module
 from ckpt_gui.gui.panels.docks import LEAST_EMS
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em
+from ckpt_gui.gui.wording import capital
 from tests.gui.panel_files import VOCAB, llama_folder, llama_tensors, make_theme, open_in, session_of
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
@@ -59,7 +62,7 @@ def shown_pair(panel: InspectorPanel, qtbot: QtBot) -> None:
 # ------------------------------------------------------------------------------------------------------------- details
 
 
-def test_without_a_selection_it_says_what_to_do(panel: InspectorPanel) -> None:
+def test_without_a_selection_there_is_no_verdict(panel: InspectorPanel) -> None:
     assert panel.details.overview.isVisible()
     assert not panel.details.banner.isVisible()
 
@@ -281,3 +284,53 @@ def test_it_fits_a_narrow_dock(panel: InspectorPanel, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: panel.width() == least)
     body = panel.tied.widget()
     assert body.width() <= panel.tied.viewport().width()
+
+
+# ------------------------------------------------------------------------------------------------------------ overview
+
+
+def test_without_a_selection_the_whole_file_is_told(panel: InspectorPanel) -> None:
+    overview = panel.details.overview
+    assert overview.title.text() == "The whole file"
+    assert overview.facts.value("tensors") == "12"
+    assert overview.facts.value("types") == "fp32 100 %"
+    assert overview.largest.value("0") in ("model.embed_tokens.weight", "lm_head.weight")
+
+
+def test_a_group_is_told_in_figures(panel: InspectorPanel, session: Session) -> None:
+    assert session.snapshot is not None
+    index = session.snapshot.index
+    model = next(node for node in index.children(index.root) if node.name == "model")
+    layer = next(node for node in index.children(model) if not node.is_row)
+    panel.show_group(layer)
+    overview = panel.details.overview
+    assert overview.title.text().replace("\u200b", "") == "model.layers.0"
+    assert overview.facts.value("tensors") == "9"
+    assert overview.states.value("same") == "9 tensors"
+    panel.show_group(None)
+    assert overview.title.text() == "The whole file"
+
+
+def test_a_large_group_is_told_without_a_look_at_every_row(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview_module, "MANY", 3)
+    assert session.snapshot is not None
+    index = session.snapshot.index
+    told = overview_module.group(index, next(n for n in index.children(index.root) if not n.is_row))
+    assert told.tensors == 11
+    assert told.nbytes
+    assert told.largest == ()
+
+
+def test_relations_of_many_tensors_are_looked_up_in_a_job(
+    panel: InspectorPanel, session: Session, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(details_module, "MANY", 3)
+    panel.show_row(row_of(session, "model.norm.weight"))
+    assert panel.details.tensor.value("shape") == "16", "what the row knows is there at once"
+    assert panel.details.export.value("written") == ""
+    qtbot.waitUntil(lambda: panel.details.export.value("written") == "model.norm.weight")
+
+
+def test_a_note_that_starts_with_a_key_keeps_it() -> None:
+    assert capital("rows change places") == "Rows change places"
+    assert capital("tok_embeddings.weight is another") == "tok_embeddings.weight is another"

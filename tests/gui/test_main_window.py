@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtGui import QDropEvent, QFont
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
@@ -408,3 +408,76 @@ def test_help_opens(window: MainWindow, qtbot: QtBot) -> None:
         made.open()
         assert made.isVisible()
         made.close()
+
+
+# -------------------------------------------------------------------------------------------------- what blocks, focus
+
+
+def test_fix_is_off_while_something_blocks_and_says_why(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source(without="layers.1."))
+    assert not window.fix_button.isEnabled()
+    assert window.fix_button.toolTip().startswith("Blocked: ")
+    assert not window.actions_by_id["fix"].isEnabled()
+    assert window.actions_by_id["export"].isEnabled(), "the dialog says what can be done"
+    window.session.publish(snapshot_of(source()))
+    assert window.fix_button.isEnabled()
+
+
+def test_a_finding_about_the_pair_shows_the_pair(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    window.checkpoint_panel.finding_chosen.emit(Finding("renamed", "warning", "x", keys=()))
+    assert window.inspector_panel.tabs.currentWidget() is window.inspector_panel.details
+    window.checkpoint_panel.finding_chosen.emit(Finding("tied-conflict", "error", "x", keys=("output.weight",)))
+    assert window.inspector_panel.tabs.currentWidget() is window.inspector_panel.tied
+
+
+def test_the_head_counts_are_a_click_away(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source(params=None))
+    button = next(
+        b for b in window.checkpoint_panel.findChildren(QAbstractButton) if b.text() == "Give the head counts…"
+    )
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    dialog = window.commands.dialog
+    assert dialog is not None
+    assert not dialog.form.heads_row.isHidden()
+    dialog.close()
+
+
+def test_tab_goes_through_the_findings_where_they_stand(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    cards = [card for card in window.checkpoint_panel.finding_cards if card.finding.keys]
+    assert cards
+    following, steps = window.checkpoint_panel.nextInFocusChain(), 0
+    while not following.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        following, steps = following.nextInFocusChain(), steps + 1
+        assert steps < 500
+    assert following is cards[0]
+
+
+@pytest.mark.parametrize("points", [9.0, 14.0])
+def test_the_window_fits_a_small_screen(qtbot: QtBot, qapp: QApplication, points: float) -> None:
+    usual = qapp.font()
+    larger = QFont(usual)
+    larger.setPointSizeF(points)
+    qapp.setFont(larger)
+    try:
+        window = make_window(qtbot, qapp, source(without="layers.1."))
+        window.plan_panel.tree.setCurrentItem(window.plan_panel.tree.topLevelItem(0))
+        least = window.minimumSizeHint()
+        assert (least.width(), least.height()) <= (1280, 800)
+        assert least.height() <= 800
+    finally:
+        qapp.setFont(usual)
+
+
+def test_the_window_closes_without_a_question_while_it_only_looks(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source())
+    window.ask_to_close = lambda titles: pytest.fail(f"asked about {titles}")
+    window.inspector_panel.show_pair()
+    window.commands.export()
+    dialog = window.commands.dialog
+    assert dialog is not None
+    dialog._look()
+    assert window.jobs.running()
+    window.close()
+    assert not window.isVisible()

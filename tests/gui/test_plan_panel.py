@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.fix_command import default_folder, fix_command, unsayable
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
-from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, STEP, VALUES
+from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, EVIDENCE, STEP, VALUES
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 from tests.gui.panel_files import llama_folder, make_theme, open_in, session_of
@@ -245,3 +245,37 @@ def test_the_default_folder_is_new_and_beside_the_source(tmp_path: Path) -> None
     folder.mkdir()
     assert default_folder(str(folder), "same") == str(tmp_path / "model.1-fixed")
     assert default_folder(str(folder / "model.safetensors.index.json"), "meta") == str(tmp_path / "model.1-meta")
+
+
+# --------------------------------------------------------------------------------------------------------------- room
+
+
+def test_the_list_has_all_the_room_until_a_step_is_selected(panel: PlanPanel, qtbot: QtBot) -> None:
+    panel.resize(760, 260)
+    panel.show()
+    assert not panel.detail.isVisible()
+    assert not panel.tree.isColumnHidden(EVIDENCE)
+    panel.tree.setCurrentItem(item_of(panel, "Rename"))
+    assert panel.detail.isVisible()
+    list_width, detail_width = panel.split.sizes()
+    assert list_width > detail_width
+    panel.clear_selection()
+    assert not panel.detail.isVisible()
+
+
+@pytest.mark.parametrize("width", [320, 420, 560, 900, 1400])
+def test_no_column_is_cut_at_any_width(panel: PlanPanel, width: int) -> None:
+    panel.resize(width, 260)
+    panel.show()
+    panel.tree.setCurrentItem(item_of(panel, "Leave out"))
+    assert panel.tree.header().length() <= panel.tree.viewport().width()
+    assert not panel.tree.isColumnHidden(COUNT)
+
+
+def test_export_is_off_while_something_blocks(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
+    with session_of(qtbot, llama_folder(tmp_path / "m", without="up_proj")) as session:
+        panel = PlanPanel(session, theme)
+        qtbot.addWidget(panel)
+        assert not panel.export_button.isEnabled()
+        assert "missing" in panel.export_button.toolTip()
+        assert panel.summary.wordWrap()

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.models.tree_model import Column
 from ckpt_gui.gui.panels import tree_panel
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from tests.gui.checkpoints import llama_refs, source
@@ -190,3 +191,35 @@ def test_extra_tensors_can_be_left_out_and_others_cannot(qtbot: QtBot, qapp: QAp
 def test_selection_size_is_told(window: MainWindow) -> None:
     window.tree_panel.select_key(WQ)
     assert window.status_bar.selection.text() == "1 selected, 128 B"
+
+
+def test_escape_in_the_tree_shows_everything_again(window: MainWindow, qtbot: QtBot) -> None:
+    panel = window.tree_panel
+    panel.set_filter("wq")
+    qtbot.keyClick(panel.view, Qt.Key.Key_Escape)
+    assert panel.filter_box.text() == ""
+    assert not panel.model.flat
+
+
+def test_showing_everything_again_lets_go_of_the_step(window: MainWindow, qtbot: QtBot) -> None:
+    plan = window.plan_panel.tree
+    plan.setCurrentItem(plan.topLevelItem(1))
+    assert window.tree_panel.only
+    qtbot.keyClick(window.tree_panel.view, Qt.Key.Key_Escape)
+    assert plan.selectedItems() == []
+    assert window.tree_panel.only == ""
+
+
+def test_a_filter_that_hides_the_selection_empties_the_status(window: MainWindow) -> None:
+    window.tree_panel.select_key(WQ)
+    assert window.status_bar.selection.text()
+    window.tree_panel.set_filter("norm")
+    assert window.status_bar.selection.text() == ""
+
+
+def test_each_name_gets_the_room_that_it_needs(window: MainWindow) -> None:
+    window.resize(2200, 900)
+    view = window.tree_panel.view
+    view.share_room()
+    for column in (Column.KEY, Column.EXPECTED):
+        assert view.header().sectionSize(column) >= view.sizeHintForColumn(column)

@@ -83,6 +83,7 @@ _FIXES = {
     "config-missing": "Choose a config here, or in the export dialog a folder that has one.",
     "tokenizer-missing": "Choose in the export dialog a folder that has one.",
     "heads-unknown": "Choose a config here, or give the counts in the export dialog.",
+    "key-collision": "Compare the two, then leave one out: select it in the tree and press Delete.",
     "several-sections": "Choose one in the card above.",
     "unknown-layout": "Inspect it as it is, or export it as it is, without wrappers.",
     "family-ambiguous": "Choose a config here to settle it.",

@@ -38,10 +38,12 @@ class CheckpointPanel(QScrollArea):
     Signals:
         finding_chosen(finding): The user wants to see the tensors of a finding.
         config_wanted(): The user wants to name a config file.
+        counts_wanted(): The user wants to give head counts, which the export dialog takes.
     """
 
     finding_chosen = Signal(object)
     config_wanted = Signal()
+    counts_wanted = Signal()
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,7 +55,7 @@ class CheckpointPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(self.tr("Checkpoint and findings"))
-        inner = ScrollBody()
+        self._body = inner = ScrollBody()
         self._layout = QVBoxLayout(inner)
         self._layout.setContentsMargins(GRID, GRID, GRID, GRID)
         self._layout.setSpacing(GRID)
@@ -79,10 +81,21 @@ class CheckpointPanel(QScrollArea):
             self._layout.addWidget(made)
             if finding.code in CONFIG_HELPS:
                 made.add_action(self.tr("Choose a config…")).clicked.connect(self.config_wanted)
+            if finding.code == "heads-unknown":
+                made.add_action(self.tr("Give the head counts…")).clicked.connect(self.counts_wanted)
         if not card.findings:
             self._layout.addWidget(label(self.tr("Nothing to report."), muted=True))
         self._layout.addWidget(self._passed(card.passed))
         self._layout.addStretch()
+        self._set_tab_order()
+
+    def _set_tab_order(self) -> None:
+        """Put what was just made where it stands: Qt puts what is made last at the end of the window."""
+        last: QWidget = self
+        for each in self._body.findChildren(QWidget):
+            if each.focusPolicy() & Qt.FocusPolicy.TabFocus and each.window() is self.window():
+                self.setTabOrder(last, each)
+                last = each
 
     def _empty(self) -> None:
         self.finding_cards = []
@@ -97,6 +110,7 @@ class CheckpointPanel(QScrollArea):
         evidence = "<br>".join(html.escape(safe_text(s, 400)) for s in card.evidence)
         title = label(card.title, size=1.25, bold=True, wrap=True)
         title.setToolTip(evidence)
+        title.setMinimumWidth(8 * self.fontMetrics().height())
         box.body.addWidget(title)
         if card.nesting:
             tags = QWidget()
@@ -122,7 +136,7 @@ class CheckpointPanel(QScrollArea):
             name, value = label(fact.label, muted=True), label(breakable(fact.value), wrap=True)
             for each in (name, value):
                 each.setToolTip(tip_text(fact.evidence))
-            value.setMinimumWidth(4 * self.fontMetrics().height())
+            value.setMinimumWidth(3 * self.fontMetrics().height())
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             grid.addWidget(name, line, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
@@ -236,8 +250,8 @@ class FindingCard(QFrame):
         fix = fix_words(finding)
         if fix:
             self._layout.addWidget(label(_spaced(fix), muted=True, wrap=True))
-        self.setAccessibleName(f"{word}: {safe_text(finding.message, 500)}")
-        self.setAccessibleDescription(safe_text(fix, 500))
+        self.setAccessibleName(f"{word}: {quoted(finding.message)}")
+        self.setAccessibleDescription(quoted(fix))
 
     def add_action(self, text: str) -> QPushButton:
         """Add a button that does something about it."""

@@ -15,6 +15,7 @@ from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label
 from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
+from ckpt_gui.gui.widgets.units import quoted
 
 WIDTH_EM = 40
 
@@ -116,9 +117,9 @@ def error_words(path: str, error: BaseException) -> tuple[str, str, list[tuple[s
         if error.offset is not None:
             details[0] = ("Where", f"{safe_text(where, 300)}, at byte {error.offset:,}")
         details += [("Tensor", safe_text(error.key))] if error.key else []
-        details += [("What to do", safe_text(error.fix, 500))] if error.fix else []
+        details += [("What to do", quoted(error.fix, 500))] if error.fix else []
         details.append(("Code", error.code))
-        message = safe_text(error.message.replace(where, os.path.basename(os.path.normpath(where)) or where), 1000)
+        message = quoted(error.message.replace(where, os.path.basename(os.path.normpath(where)) or where), 1000)
         return f"{name} cannot be opened", message, details
     if isinstance(error, OSError):
         reason = error.strerror or str(error)

@@ -203,7 +203,7 @@ class ExportDialog(QDialog):
         export, folder = snapshot.export, self.folder
         title = self.tr("Looking at the folder")
         self._check_job = self._session.jobs.start(
-            title, lambda _job: check_folder(export, folder), self._looked, self._look_failed
+            title, lambda _job: check_folder(export, folder), self._looked, self._look_failed, quiet=True
         )
 
     def _looked(self, check: Check) -> None:

@@ -32,9 +32,14 @@ class InspectorPanel(QWidget):
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
         self.tabs.setAccessibleName(self.tr("Inspector"))
-        self.tabs.addTab(self.details, self.tr("Details"))
-        self.tabs.addTab(self.statistics, self.tr("Statistics"))
-        self.tabs.addTab(self.tied, self.tr("Tied pair"))
+        self.tabs.tabBar().setAccessibleName(self.tr("Tabs of the inspector"))
+        for tab, title in (
+            (self.details, self.tr("Details")),
+            (self.statistics, self.tr("Statistics")),
+            (self.tied, self.tr("Tied pair")),
+        ):
+            tab.setAccessibleName(title)
+            self.tabs.addTab(tab, title)
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.addWidget(self.tabs)

@@ -49,7 +49,7 @@ class TiedTab(QScrollArea):
         self.facts = Tiles([("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))])
         self.table = CompareTable(theme, (tr("Embedding"), tr("Head")))
         self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("head")))
-        self.plot.setMinimumHeight(em(self, 22))
+        self.plot.setMinimumHeight(em(self, 29))
         self._lay_out()
         self.job.stopped.connect(self._on_stopped)
         self.show_snapshot(session.snapshot)

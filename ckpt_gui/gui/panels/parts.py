@@ -47,7 +47,7 @@ def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool 
 def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
     """Return a push button; kind `primary` for the one that matters, `quiet` for those without a frame."""
     made = QPushButton(text)
-    made.setAccessibleName(text.replace("&", ""))
+    made.setAccessibleName(text.replace("&&", "\0").replace("&", "").replace("\0", "&"))
     if kind:
         made.setProperty("kind", kind)
     if tip:

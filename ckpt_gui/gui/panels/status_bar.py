@@ -49,6 +49,7 @@ class StatusBar(QStatusBar):
             line.addWidget(widget)
         self.work.hide()
         all_ = QWidget()
+        all_.setMinimumHeight(self.work.sizeHint().height() + 4)  # so that nothing moves when a job comes and goes
         whole = QHBoxLayout(all_)
         whole.setContentsMargins(GRID // 2, 2, GRID // 2, 2)
         whole.setSpacing(2 * GRID)
@@ -74,6 +75,8 @@ class StatusBar(QStatusBar):
             self._show(job, job.title)
 
     def _on_progress(self, job: Job, text: str, done: int, total: int) -> None:
+        if job.quiet:  # it shows its progress where it was started
+            return
         self._show(job, f"{job.title}: {safe_text(text, 60)}" if text else job.title)
         self.bar.setRange(0, 1000 if total else 0)
         self.bar.setValue(round(1000 * done / total) if total else 0)

@@ -69,7 +69,8 @@ class TreePanel(QWidget):
         self._debounce.timeout.connect(self.apply_filter)
         self.filter_box.textChanged.connect(self._on_text)
         self.filter_box.returnPressed.connect(self.apply_filter)
-        self.filter_box.installEventFilter(self)
+        for widget in (self.filter_box, self.view):
+            widget.installEventFilter(self)
         self.layout_combo.activated.connect(self._on_layout)
         self._only.clicked.connect(self._show_all)
         self._clear.clicked.connect(self.clear_filter)
@@ -262,7 +263,7 @@ class TreePanel(QWidget):
     def clear_filter(self) -> None:
         """Show everything again."""
         self.filter_box.clear()
-        self.show_keys(None)
+        self._show_all()
 
     def set_flat(self, flat: bool) -> None:
         """Choose between the list of whole keys and the tree."""
@@ -386,12 +387,12 @@ class TreePanel(QWidget):
         self.view.viewport().update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Escape in the filter box clears it; once it is clear, Escape or Down goes to the tree."""
-        if watched is self.filter_box and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() == Qt.Key.Key_Escape and self.filter_box.text():
+        """Escape shows everything again; if it is shown already, Escape or Down in the filter box goes to the tree."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() == Qt.Key.Key_Escape and (self.filter_box.text() or self.only):
                 self.clear_filter()
                 return True
-            if event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Down):
+            if watched is self.filter_box and event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Down):
                 self.view.setFocus()
                 return True
         return super().eventFilter(watched, event)

@@ -62,7 +62,9 @@ class JobBar(QWidget):
         self._bar.setRange(0, 0)
         self._bar.setAccessibleName(title)
         self.setVisible(True)
-        self._job = self._jobs.start(title, work, lambda value: ended(done, value), lambda error: ended(failed, error))
+        self._job = self._jobs.start(
+            title, work, lambda value: ended(done, value), lambda error: ended(failed, error), quiet=True
+        )
 
     def stop(self) -> None:
         """Stop the job without a word."""

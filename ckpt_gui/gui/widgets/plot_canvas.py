@@ -58,7 +58,8 @@ class PlotCanvas(QWidget):
         super().showEvent(event)
         if not self._asked:
             self._asked = True
-            self._jobs.start(self.tr("Preparing the plots"), load_matplotlib, self._loaded, self._not_loaded)
+            title = self.tr("Preparing the plots")
+            self._jobs.start(title, load_matplotlib, self._loaded, self._not_loaded, quiet=True)
 
     def build(self, figure: Figure) -> None:
         """Make axes and artists, without data. Called once."""
