@@ -144,8 +144,8 @@ def fuse(state: State, part: str, names: tuple[str, str, str]) -> State:
 QKV = ("q_proj", "k_proj", "v_proj")
 LLAMA_LITGPT = (
     (r"^model\.layers", "transformer.h"), (r"^model\.embed_tokens", "transformer.wte"),
-    (r"^model\.norm", "transformer.ln_f"), (r"input_layernorm", "norm_1"), (r"post_attention_layernorm", "norm_2"), (r"self_attn\.", "attn."),
-    (r"attn\.(o_proj|dense)", "attn.proj"),
+    (r"^model\.norm", "transformer.ln_f"), (r"input_layernorm", "norm_1"),
+    (r"post_attention_layernorm", "norm_2"), (r"self_attn\.", "attn."), (r"attn\.(o_proj|dense)", "attn.proj"),
 )  # fmt: skip
 
 
