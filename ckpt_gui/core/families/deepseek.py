@@ -8,7 +8,7 @@ index of DeepSeek-V3's files for the layer behind the last one.
 from __future__ import annotations
 
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import EXTRA, Family, Ignored, Layout, Slot, hf_layout
+from ckpt_gui.core.families.schema import EXTRA, Family, Ignored, Layout, Oracle, Slot, hf_layout
 
 _L, _MLP, _ATT = "model.layers.{layer}.", "model.layers.{layer}.mlp.", "model.layers.{layer}.self_attn."
 _H, _F = "hidden", "ffn"
@@ -59,7 +59,7 @@ V3_SLOTS = (
 def _layouts(slots: tuple[Slot, ...], source: str) -> tuple[Layout, ...]:
     ignored = (Ignored(_ATT + "rotary_emb.inv_freq", _COMPUTED),)
     return (
-        hf_layout(slots, ignored, source),
+        hf_layout(slots, ignored, source, Oracle.SAVED),
         fused(slots, _MLP + "experts", _MLP + "experts", _MATRICES, {}),
     )
 

@@ -5,7 +5,7 @@ Sources: transformers 5 `conversion_mapping.py`, `core_model_loading.py`; one re
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Layout, Rule, Slot, Split
+from ckpt_gui.core.families.schema import Layout, Oracle, Rule, Slot, Split
 from ckpt_gui.core.shape_ops import EQUAL
 
 FUSED_SOURCE = "transformers 5 conversion_mapping.py"
@@ -50,4 +50,5 @@ def fused(
             Rule(f"{fused_before}.down_proj", down, stack="expert"),
         ),
         source=FUSED_SOURCE,
+        oracle=Oracle.SAVED,
     )

@@ -6,7 +6,7 @@ which it is. Sources: transformers 4.57 `modeling_gpt2.py`, `pytorch_utils.py`; 
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
 from ckpt_gui.core.shape_ops import Transpose
 
 _L, _H, _F = "transformer.h.{layer}.", "hidden", "ffn"
@@ -41,13 +41,14 @@ FAMILIES = (
         "GPT2LMHeadModel",
         SLOTS,
         (
-            hf_layout(SLOTS, _MASKS, source="transformers 4.57 modeling_gpt2"),
+            hf_layout(SLOTS, _MASKS, source="transformers 4.57 modeling_gpt2", oracle=Oracle.SAVED),
             Layout(
                 "nanogpt",
                 tuple(Rule(s.key, s.key, (Transpose(),) if s.key in _TURNED else ()) for s in SLOTS),
                 _MASKS,
                 head_always=True,
                 source="nanoGPT model.py",
+                oracle=Oracle.DERIVED,
             ),
         ),
         tie_default=True,

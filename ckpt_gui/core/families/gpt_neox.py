@@ -6,7 +6,7 @@ Sources: transformers 4.57 `modeling_gpt_neox.py`, transformers 5 `conversion_ma
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
 from ckpt_gui.core.shape_ops import Regroup
 
 _L, _G, _H, _F = "gpt_neox.layers.{layer}.", "transformer.h.{layer}.", "hidden", "ffn"
@@ -55,12 +55,13 @@ FAMILIES = (
         "GPTNeoXForCausalLM",
         SLOTS,
         (
-            hf_layout(SLOTS, _IGNORED, source="transformers 4.57 modeling_gpt_neox"),
+            hf_layout(SLOTS, _IGNORED, source="transformers 4.57 modeling_gpt_neox", oracle=Oracle.SAVED),
             Layout(
                 "hf-fused",
                 tuple(Rule("lm_head.weight" if s.role == "head" else s.key, s.key) for s in SLOTS),
                 _IGNORED,
                 source="transformers 5 conversion_mapping.py",
+                oracle=Oracle.SAVED,
             ),
             Layout(
                 "litgpt",
@@ -75,7 +76,8 @@ FAMILIES = (
                     Rule("lm_head.weight", "embed_out.weight"),
                 ),
                 head_always=True,
-                source="litgpt scripts/convert_hf_checkpoint.py copy_weights_gpt_neox",
+                source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_gpt_neox",
+                oracle=Oracle.LOADED,
             ),
         ),
         tie_default=False,

@@ -5,7 +5,7 @@ Source: transformers 4.57 `modeling_gpt_oss.py`.
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Slot, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Oracle, Slot, hf_layout
 
 _L = "model.layers.{layer}."
 _Q, _KV, _H, _F, _E = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn", "experts"
@@ -46,6 +46,7 @@ FAMILIES = (
                 SLOTS,
                 (Ignored(_L + "self_attn.rotary_emb.inv_freq", _COMPUTED),),
                 source="transformers 4.57 modeling_gpt_oss",
+                oracle=Oracle.SAVED,
             ),
         ),
         tie_default=False,

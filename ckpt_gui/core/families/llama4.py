@@ -7,7 +7,7 @@ apart. No row of q and k changes its place among these. Sources: transformers 4.
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
 from ckpt_gui.core.shape_ops import EQUAL
 
 _L, _FF = "model.layers.{layer}.", "model.layers.{layer}.feed_forward."
@@ -52,6 +52,7 @@ FAMILIES = (
                 SLOTS,
                 (Ignored(_L + "self_attn.rotary_emb.inv_freq", _COMPUTED),),
                 source="transformers 4.57 modeling_llama4",
+                oracle=Oracle.SAVED,
             ),
             Layout(
                 "torchtune",
@@ -67,6 +68,7 @@ FAMILIES = (
                     Rule("decoder.output.weight", "lm_head.weight"),
                 ),
                 source="torchtune models/llama4/_convert_weights.py",
+                oracle=Oracle.DERIVED,
             ),
         ),
         tie_default=False,

@@ -7,7 +7,7 @@ Sources: transformers 4.57 `modeling_mixtral.py`, `convert_mixtral_weights_to_hf
 from __future__ import annotations
 
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
 from ckpt_gui.core.ops import RopePermute
 
 _L, _T, _G = "model.layers.{layer}.", "layers.{layer}.", "transformer.h.{layer}."
@@ -46,6 +46,7 @@ META = Layout(
     (Ignored("rope.freqs", _COMPUTED, normal=True),),
     head_always=True,
     source="mistral-inference moe.py and transformer_layers.py",
+    oracle=Oracle.DERIVED,
 )
 LITGPT = Layout(
     "litgpt",
@@ -67,7 +68,8 @@ LITGPT = Layout(
         Rule("lm_head.weight", "lm_head.weight"),
     ),
     head_always=True,
-    source="litgpt scripts/convert_hf_checkpoint.py copy_weights_hf_llama",
+    source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_hf_llama",
+    oracle=Oracle.LOADED,
 )
 FUSED = fused(
     SLOTS,
@@ -89,6 +91,7 @@ FAMILIES = (
                 SLOTS,
                 (Ignored(_L + "self_attn.rotary_emb.inv_freq", _COMPUTED),),
                 source="transformers 4.57 modeling_mixtral",
+                oracle=Oracle.SAVED,
             ),
             META,
             LITGPT,

@@ -6,7 +6,7 @@ litgpt `scripts/convert_hf_checkpoint.py` copy_weights_phi.
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
 from ckpt_gui.core.shape_ops import EQUAL
 
 _L, _T, _G = "model.layers.{layer}.", "layers.{layer}.", "transformer.h.{layer}."
@@ -48,6 +48,7 @@ _PHI3_TORCHTUNE = Layout(
         Rule("output.weight", "lm_head.weight"),
     ),
     source="torchtune 0.6.1 models/phi3/_convert_weights.py",
+    oracle=Oracle.LOADED,
 )
 _PHI3_LITGPT = Layout(
     "litgpt",
@@ -63,7 +64,8 @@ _PHI3_LITGPT = Layout(
         Rule("lm_head.weight", "lm_head.weight"),
     ),
     head_always=True,
-    source="litgpt scripts/convert_hf_checkpoint.py copy_weights_phi",
+    source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_phi",
+    oracle=Oracle.LOADED,
 )
 
 # Linear layers and norms of Phi 1 to 2, all with biases: (hub, litgpt, rows, columns).
@@ -113,7 +115,8 @@ _PHI_LITGPT = Layout(
         Rule("lm_head.bias", "lm_head.bias"),
     ),
     head_always=True,
-    source="litgpt scripts/convert_hf_checkpoint.py copy_weights_phi",
+    source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_phi",
+    oracle=Oracle.LOADED,
 )
 _ROW_ORDER = (("hf", "halves"), ("torchtune", "halves"), ("litgpt", "halves"))
 
@@ -124,7 +127,7 @@ FAMILIES = (
         ("phi",),
         "PhiForCausalLM",
         PHI_SLOTS,
-        (hf_layout(PHI_SLOTS, _INV_FREQ, source="transformers 4.57 modeling_phi"), _PHI_LITGPT),
+        (hf_layout(PHI_SLOTS, _INV_FREQ, source="transformers 4.57 modeling_phi", oracle=Oracle.SAVED), _PHI_LITGPT),
         tie_default=False,
         row_order=_ROW_ORDER,
         source="transformers 4.57 configuration_phi",
@@ -135,7 +138,11 @@ FAMILIES = (
         ("phi3",),
         "Phi3ForCausalLM",
         PHI3_SLOTS,
-        (hf_layout(PHI3_SLOTS, _INV_FREQ, source="transformers 4.57 modeling_phi3"), _PHI3_TORCHTUNE, _PHI3_LITGPT),
+        (
+            hf_layout(PHI3_SLOTS, _INV_FREQ, source="transformers 4.57 modeling_phi3", oracle=Oracle.SAVED),
+            _PHI3_TORCHTUNE,
+            _PHI3_LITGPT,
+        ),
         tie_default=False,
         row_order=_ROW_ORDER,
         source="transformers 4.57 configuration_phi3",

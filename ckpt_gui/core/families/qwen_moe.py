@@ -7,7 +7,7 @@ Sources: transformers 4.57 `modeling_qwen2_moe.py`, `modeling_qwen3_moe.py`, tra
 from __future__ import annotations
 
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 
 _L, _MLP = "model.layers.{layer}.", "model.layers.{layer}.mlp."
 _Q, _KV, _H, _F = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn"
@@ -58,7 +58,7 @@ QWEN3_SLOTS = (
 def _layouts(slots: tuple[Slot, ...], source: str) -> tuple[Layout, ...]:
     ignored = (Ignored(_L + "self_attn.rotary_emb.inv_freq", _COMPUTED),)
     return (
-        hf_layout(slots, ignored, source),
+        hf_layout(slots, ignored, source, Oracle.SAVED),
         fused(slots, _MLP + "experts", _MLP + "experts", _MATRICES, {}),
     )
 

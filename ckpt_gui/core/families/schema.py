@@ -227,9 +227,11 @@ class Family:
         return next((s.key for s in self.slots if s.role == role), None)
 
 
-def hf_layout(slots: tuple[Slot, ...], ignored: tuple[Ignored, ...], source: str) -> Layout:
+def hf_layout(
+    slots: tuple[Slot, ...], ignored: tuple[Ignored, ...], source: str, oracle: Oracle = Oracle.NONE
+) -> Layout:
     """Return the hub itself as a layout: every name stands for itself."""
-    return Layout("hf", tuple(Rule(s.key, s.key) for s in slots), ignored, source=source)
+    return Layout("hf", tuple(Rule(s.key, s.key) for s in slots), ignored, source=source, oracle=oracle)
 
 
 def check_family(family: Family) -> list[str]:
