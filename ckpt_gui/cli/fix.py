@@ -134,7 +134,8 @@ def open_adapter(path: str | None) -> Source | None:
     """
     if path is None:
         return None
-    names = ("adapter_model.safetensors", "adapter_model.bin", "adapter_model.pt")
+    # torchtune writes both: its own is right, what it writes for PEFT not always.
+    names = ("adapter_model.pt", "adapter_model.safetensors", "adapter_model.bin")
     files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
     return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
 
