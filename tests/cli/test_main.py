@@ -89,7 +89,6 @@ def test_help_and_version(run: Run) -> None:
     "words",
     [
         ("check", "x", "--deep"),
-        ("check", "x", "--against", "y"),
         ("fix", "x", "-o", "y", "--plan=z"),
         ("fix", "x", "-o", "y", "--resume"),
         ("diff", "a", "b"),
