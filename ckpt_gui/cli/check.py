@@ -23,7 +23,7 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.against import Against, against
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats import open_checkpoint, verify_checksums
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, failure_document, failure_json, sarif
@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="BYTES", type=size, help="compare values only if it takes no more, such as 1GB"
     )
+    parser.add_argument("--deep", action="store_true", help="read everything that has a checksum, and compare")
     add_model_options(parser)
 
 
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     with source:
         with progress_bar() as progress:
             plan = _understand(source, args, progress)
+            if args.deep:
+                plan = plan.found(*verify_checksums(source, progress))
         if args.against is None:
             return _report(args, plan)
         try:

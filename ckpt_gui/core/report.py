@@ -38,6 +38,13 @@ CONTAINERS = {
     "safetensors": "safetensors",
     "torch-zip": "torch (zip)",
     "torch-legacy": "torch (before 1.6)",
+    "torch-tar": "torch (tar, of 2016)",
+    "torchscript": "TorchScript",
+    "npz": "NumPy",
+    "gguf": "GGUF",
+    "dcp": "distributed torch",
+    "fsdp-ranks": "FSDP rank",
+    "deepspeed": "DeepSpeed ZeRO",
     "memory": "state dict in memory",
 }
 _DIMS = {

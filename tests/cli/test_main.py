@@ -88,7 +88,7 @@ def test_help_and_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("check", "x", "--deep"),
+        ("fix", "x", "--resume"),
         ("fix", "x", "-o", "y", "--plan=z"),
         ("fix", "x", "-o", "y", "--resume"),
         ("diff", "a", "b"),
