@@ -88,11 +88,11 @@ def test_help_and_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fix", "x", "--resume"),
+        ("stats", "x", "--plot", "y.svg"),
         ("fix", "x", "-o", "y", "--plan=z"),
         ("fix", "x", "-o", "y", "--resume"),
         ("diff", "a", "b"),
-        ("x.pt", "--against", "y"),
+        ("x.pt", "--plot", "y"),
     ],
 )
 def test_what_comes_later_is_refused_by_name(run: Run, words: tuple[str, ...]) -> None:
