@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLE = ROOT / "resources" / "sample" / "tiny-llama-compiled.pt"
+SAMPLE = Path("resources/sample/tiny-llama-compiled.pt")  # relative to ROOT: pictures show no folder of this machine
 HEAD = "_orig_mod.output.weight"
 # Name of the picture → arguments; {broken} and {damaged} are made for the purpose.
 VIEWS: dict[str, tuple[str, ...]] = {
@@ -56,7 +56,7 @@ def make_sources(folder: Path) -> dict[str, str]:
     from ckpt_gui import normalise, open_checkpoint, write
 
     whole = folder / "whole"
-    with open_checkpoint(SAMPLE) as source:
+    with open_checkpoint(ROOT / SAMPLE) as source:
         write(normalise(source), whole, layout="hf")
     header, data = split(whole / "model.safetensors")
     save(folder / "broken", {k: v for k, v in header.items() if ".layers.1." not in k}, data, whole)

@@ -21,8 +21,9 @@ from ckpt_gui.cli.terminal import (
     write_file,
     write_json,
 )
+from ckpt_gui.core.against import Against, against
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats import open_checkpoint, verify_checksums
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, failure_document, failure_json, sarif
@@ -37,11 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
     parser.epilog = "exit status: 0 clean, 1 fixable or blocked, 2 unreadable"
     parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
+    parser.add_argument(
+        "--against",
+        metavar="REF",
+        help="compare with a checkpoint, a config.json, or a known model such as Llama-3.2-1B",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON (schema 1); - is standard output")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument(
-        "--budget", metavar="BYTES", type=size, help="compare the tied pair only if it takes no more, such as 1GB"
+        "--budget", metavar="BYTES", type=size, help="compare values only if it takes no more, such as 1GB"
     )
+    parser.add_argument("--deep", action="store_true", help="read everything that has a checksum, and compare")
     add_model_options(parser)
 
 
@@ -55,7 +62,16 @@ def run(args: argparse.Namespace) -> int:
     with source:
         with progress_bar() as progress:
             plan = _understand(source, args, progress)
-        return _report(args, plan)
+            if args.deep:
+                plan = plan.found(*verify_checksums(source, progress))
+        if args.against is None:
+            return _report(args, plan)
+        try:
+            with progress_bar() as progress:
+                found = against(plan, args.against, budget=args.budget, progress=progress)
+        except CheckpointError as error:
+            return _unreadable(args, error)
+        return _report(args, plan.found(*found.findings), found)
 
 
 def _understand(source: Source, args: argparse.Namespace, progress: Progress | None) -> Plan:
@@ -74,8 +90,8 @@ def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
     return USAGE
 
 
-def _report(args: argparse.Namespace, plan: Plan) -> int:
-    _write(args, check_json(plan), lambda: check_document(plan), plan.findings, protected(plan.source))
+def _report(args: argparse.Namespace, plan: Plan, beside: Against | None = None) -> int:
+    _write(args, check_json(plan, beside), lambda: check_document(plan, beside), plan.findings, protected(plan.source))
     return EXIT[plan_status(plan)]
 
 

@@ -7,6 +7,7 @@ refused, fails or is stopped leaves nothing behind.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 from contextlib import nullcontext
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
     from ckpt_gui.core.writer import WriteResult
 
 
+LOSSES = ("truncated", "damaged", "missing-tensor", "shard-missing")  # what salvaging goes on in spite of
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
     parser.epilog = "exit status: 0 written and verified, 1 refused or failed, 2 unreadable, 130 stopped"
@@ -81,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--adapter", metavar="DIR", help="a LoRA adapter (folder or file) to merge into PATH")
     parser.add_argument("--base", metavar="DIR", help="folder with config, tokenizer and generation files to carry")
     parser.add_argument("--dry-run", action="store_true", help="print every old and new name and write nothing")
+    parser.add_argument(
+        "--salvage", action="store_true", help="write what is whole of a damaged file, into a folder named -partial"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that is not empty")
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
@@ -93,10 +100,12 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None and not args.dry_run:
         say("fix: name the folder to write with -o OUT, or look first with --dry-run.")
         return USAGE
+    if args.salvage and args.out is not None:
+        args.out = partial_name(args.out)
     try:
         base = read_base(args.base)
         with progress_bar() as progress:
-            source = open_checkpoint(args.path, config=args.config, progress=progress)
+            source = open_checkpoint(args.path, config=args.config, salvage=args.salvage, progress=progress)
         adapter = open_adapter(args.adapter)
     except CheckpointError as error:
         return _unreadable(args, error)
@@ -134,7 +143,8 @@ def open_adapter(path: str | None) -> Source | None:
     """
     if path is None:
         return None
-    names = ("adapter_model.safetensors", "adapter_model.bin", "adapter_model.pt")
+    # torchtune writes both: its own is right, what it writes for PEFT not always.
+    names = ("adapter_model.pt", "adapter_model.safetensors", "adapter_model.bin")
     files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
     return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
 
@@ -154,7 +164,24 @@ def plan_export(
         from ckpt_gui.core.merging import merge_adapter
 
         plan = merge_adapter(with_base(plan, base), normalise(adapter, Policy(lora_alpha=args.lora_alpha)))
-    return retarget(plan, target)
+    export = retarget(plan, target)
+    return salvaged(export) if args.salvage else export
+
+
+def salvaged(export: Export) -> Export:
+    """Let an export go on without the tensors that a damaged file has lost; its findings still tell of them."""
+    findings = tuple(f.replace(blocking=f.blocking and f.code not in LOSSES) for f in export.findings)
+    return dataclasses.replace(export, findings=findings)
+
+
+def partial_name(folder: str) -> str:
+    """Return a folder's name that says that it holds a part of a model.
+
+    >>> partial_name("out/model"), partial_name("model-partial")
+    ('out/model-partial', 'model-partial')
+    """
+    whole = folder.rstrip("/\\")
+    return whole if whole.endswith("-partial") else f"{whole}-partial"
 
 
 def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:

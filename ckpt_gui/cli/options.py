@@ -14,8 +14,7 @@ from ckpt_gui.core.text import shown
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--against", "--cluster", "--deep", "--nice", "--plan", "--plot", "--resume", "--salvage",
-    "--save-plan", "--values",
+    "--cluster", "--nice", "--plan", "--plot", "--resume", "--save-plan", "--values",
 )  # fmt: skip
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?", re.IGNORECASE | re.ASCII)

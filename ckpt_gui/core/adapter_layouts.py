@@ -16,8 +16,8 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.rules import to_hub, to_stored
 from ckpt_gui.core.families.schema import Layout, Rule
-from ckpt_gui.core.keys import bind, indices, safe_text, template
-from ckpt_gui.core.passes.adapter import BASE_LAYOUT, LAYOUTS, scales
+from ckpt_gui.core.keys import anonymous, bind, indices, safe_text, template
+from ckpt_gui.core.passes.adapter import BASE_LAYOUT, LAYOUTS, scaled_biases, scales
 from ckpt_gui.core.passes.check import stored_key
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.tensors import TensorSpec
@@ -64,10 +64,21 @@ def convert_adapter(plan: Plan, layout: Layout) -> tuple[tuple[Entry, ...], dict
     findings = [_refused(layout, reason, keys) for reason, keys in refused.items()]
     if layout.name == "torchtune-adapter" and len({(lora.rank, lora.scale) for lora in adapter.loras}) > 1:
         findings.append(_uneven(adapter))
+    if (odd := scaled_biases(adapter, _biased(plan, adapter))) is not None:
+        findings.append(odd)
     if layout.name == "torchtune-adapter" and adapter.whole:
         findings.append(_whole_for_torchtune(adapter))
     config = _config(plan, entries, layout) if adapter.loras else dict(adapter.config)
     return tuple(entries), config, tuple(findings)
+
+
+def _biased(plan: Plan, adapter: Adapter) -> list[str]:
+    """Return the DoRA modules that have a bias in every model of the family."""
+    layout = plan.family.layout(BASE_LAYOUT[adapter.style]) if plan.family else None
+    if plan.family is None or layout is None:
+        return []
+    always = {t for t, rule in layout.by_stored.items() if not plan.family.by_slot[anonymous(rule.hubs[0])].when}
+    return [x.module for x in adapter.loras if x.lengths is not None and template(f"{x.module}.bias") in always]
 
 
 def _prefix(layout: Layout) -> str:

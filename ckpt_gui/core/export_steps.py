@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.adapter import scales
+from ckpt_gui.core.passes.recognise import PREFIX
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
 
@@ -126,8 +127,9 @@ def _permute(export: Export) -> Step | None:
     evidence = f"{before} keeps the rotary rows of a head as {orders[0]}, {after} as {orders[1]}; "
     counts = f"{heads} heads and {kv_heads} key/value heads, from {origin}"
     evidence += counts if heads and kv_heads else "the head counts are not known"
+    certain = heads is not None and not (origin.startswith(PREFIX) and len(plan.known) != 1)
     return Step("permute", "Reorder the rows of q and k", len(entries), evidence, changes_values=True,
-                certain=heads is not None, keys=_keys(entries))  # fmt: skip
+                certain=certain, keys=_keys(entries))  # fmt: skip
 
 
 def _ranks(export: Export) -> Step | None:

@@ -21,7 +21,7 @@ from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.layouting import to_layout
 from ckpt_gui.core.merge_ops import Replace
 from ckpt_gui.core.ops import Cast
-from ckpt_gui.core.passes.adapter import BASE_LAYOUT, is_swapped, merged, scales, unmatched
+from ckpt_gui.core.passes.adapter import BASE_LAYOUT, is_swapped, merged, scaled_biases, scales, unmatched
 from ckpt_gui.core.passes.check import check, stored_name
 from ckpt_gui.core.passes.dims import find_dims
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Tie, account, carried
@@ -266,6 +266,9 @@ class _Work:
         if self.stuck:
             self.findings.append(unmatched(self.stuck, total, "the base"))
         told = (f for f in adapter_plan.findings if f.blocking or f.code.startswith("adapter-"))
+        biased = [x.module for x in self.adapter.loras if x.lengths is not None and f"{x.module}.bias" in self.stored]
+        if (odd := scaled_biases(self.adapter, biased)) is not None:
+            self.findings.append(odd)
         hits = total - len(self.stuck)
         text = f"{hits:,} of {total:,} modules of the adapter are in the base: {scales(self.adapter)}."
         plan = plan.found(*told, *self.findings).explained(text)

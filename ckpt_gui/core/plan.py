@@ -228,6 +228,7 @@ class Plan:
         dims_from: Where each comes from.
         tie: The pair of embedding and head.
         missing: Expected tensors that are not there, as hub specs.
+        known: Published models that have these sizes, where no config tells more.
         replicas: Tensors that several ranks hold, of which one is taken.
         shared: Key/value parts of all ranks, tensor by tensor, where only their bytes can tell whether neighbours hold
             the same heads.
@@ -253,6 +254,7 @@ class Plan:
     dims_from: Mapping[str, str] = field(default_factory=dict)
     tie: Tie = field(default_factory=Tie)
     missing: tuple[TensorSpec, ...] = ()
+    known: tuple[str, ...] = ()
     replicas: tuple[Replica, ...] = ()
     shared: tuple[tuple[TensorRef, ...], ...] = ()
     adapter: Adapter | None = None

@@ -25,14 +25,26 @@ from ckpt_gui.core.tensors import TensorRef, unique_bytes
 from ckpt_gui.core.text import Document, Pair, Section, Style, Text, human_bytes, plural
 
 if TYPE_CHECKING:
+    from ckpt_gui.core.against import Against
     from ckpt_gui.core.retarget import Export
 
 SCHEMA = 1
+NO_REFERENCE = (
+    "Whether the rows of q and k lie in the order that their names say, and whether norms or gate and up have changed "
+    "places, can not be seen in one file: --against compares it with another checkpoint."
+)
 MOST_KEYS = 20
 CONTAINERS = {
     "safetensors": "safetensors",
     "torch-zip": "torch (zip)",
     "torch-legacy": "torch (before 1.6)",
+    "torch-tar": "torch (tar, of 2016)",
+    "torchscript": "TorchScript",
+    "npz": "NumPy",
+    "gguf": "GGUF",
+    "dcp": "distributed torch",
+    "fsdp-ranks": "FSDP rank",
+    "deepspeed": "DeepSpeed ZeRO",
     "memory": "state dict in memory",
 }
 _DIMS = {
@@ -77,10 +89,10 @@ def status(plan: Plan) -> Status:
 # --------------------------------------------------------------------------------------------------------------- JSON
 
 
-def check_json(plan: Plan) -> dict[str, Any]:
-    """Return what `check --json` prints (schema 1)."""
+def check_json(plan: Plan, beside: Against | None = None) -> dict[str, Any]:
+    """Return what `check --json` prints (schema 1), with what was compared if there is a reference."""
     numbers, adapter = facts(plan), plan.adapter or plan.merged
-    return {
+    found: dict[str, Any] = {
         "schema": SCHEMA,
         "path": plan.source.path,
         "status": status(plan),
@@ -97,7 +109,9 @@ def check_json(plan: Plan) -> dict[str, Any]:
         "dtypes": dict(numbers.dtypes),
         "tied": _tie_json(plan.tie),
         "findings": [finding_json(f) for f in worst_first(plan.findings)],
-    } | ({"adapter": adapter_json(adapter)} if adapter else {})
+    }
+    found |= {"adapter": adapter_json(adapter)} if adapter else {}
+    return found | ({"against": _against_json(beside)} if beside else {})
 
 
 def adapter_json(adapter: Adapter) -> dict[str, Any]:
@@ -113,6 +127,24 @@ def adapter_json(adapter: Adapter) -> dict[str, Any]:
                 "module": x.module, "rank": x.rank, "alpha": x.alpha, "scale": x.scale, "dora": x.lengths is not None,
             }
             for x in adapter.loras
+        ],
+    }  # fmt: skip
+
+
+def _against_json(beside: Against) -> dict[str, Any]:
+    rows = [row for row in beside.rows if row.state not in ("equal", "fits")]
+    return {
+        "name": beside.name,
+        "kind": beside.kind,
+        "counts": dict(beside.counts),
+        "rows": [
+            {
+                "key": row.key, "state": row.state, "ours": row.ours, "theirs": row.theirs,
+                "shape": None if row.shape is None else list(row.shape),
+                "wanted": None if row.wanted is None else list(row.wanted), "dtype": row.dtype,
+                "wanted_dtype": row.wanted_dtype, "note": row.note,
+            }
+            for row in rows
         ],
     }  # fmt: skip
 
@@ -229,13 +261,17 @@ def _version() -> str:
 # -------------------------------------------------------------------------------------------------------------- check
 
 
-def check_document(plan: Plan) -> Document:
+def check_document(plan: Plan, beside: Against | None = None) -> Document:
     """Return the report of `check`: what it is, why, the pair, what is wrong, and what to run next."""
     sections = [Section("", tuple(Text(sentence) for sentence in _opening(plan)))]
     if plan.evidence_text:
         sections.append(Section("Why", tuple(Text(sentence, bullet=True) for sentence in plan.evidence_text)))
     if plan.tie.embedding or plan.tie.head:
         sections.append(Section("Embedding and output head", (Text(tie_sentence(plan.tie)),)))
+    if plan.status == "clean" and plan.family and plan.family.row_order and not beside:
+        sections.append(Section("Not known without a reference", (Text(NO_REFERENCE),)))
+    if beside:
+        sections.append(Section(f"Against {beside.name}", tuple(Text(s) for s in beside.sentences())))
     if plan.findings:
         sections.append(Section(_count_findings(plan.findings), worst_first(plan.findings)))
     verdict, style = _verdict(plan)

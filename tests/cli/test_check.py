@@ -309,3 +309,17 @@ def test_an_ascii_terminal(model: Path) -> None:
     done = subprocess.run(command, capture_output=True, timeout=60, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"\\u" in done.stdout or b"\\xb7" in done.stdout
+
+
+def test_against_a_checkpoint_and_a_name(run: Run, model: Path, tmp_path: Path) -> None:
+    status, out, err = run("check", model, "--against", model, "--json", "-")
+    assert (status, err) == (0, "")
+    value = json.loads(out)
+    assert value["against"]["counts"] == {"equal": len(hf_shapes())}
+    status, out, _ = run("check", model, "--against", "Llama-3.2-1B")
+    assert status == 1
+    assert "Against Llama-3.2-1B" in out
+    assert "shape-mismatch" in out
+    status, out, _ = run("check", model, "--against", "no-such-model")
+    assert status == 2
+    assert "neither a file or folder nor the name of a known model" in out

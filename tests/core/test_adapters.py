@@ -490,6 +490,27 @@ def test_unmerged_trained_modules(tmp_path: Path) -> None:
     assert found == models.as_bytes(merged_by_numpy(hf, made) | {HEAD: new})
 
 
+@pytest.mark.parametrize("kind", ["pair", "whole"])
+def test_unmerged_embedding_of_a_tied_model(kind: str, tmp_path: Path) -> None:
+    """safetensors stores one of two names of a tensor: the head is what the embedding was."""
+    hf, _ = base("absent")
+    tensors = unmerged(hf, pairs(hf, all_modules()))
+    old = tensors.pop(PREFIX + EMBEDDING)
+    table = f"{PREFIX}model.embed_tokens"
+    a, b, new = numbers((RANK, models.VOCAB), 1), numbers((models.HIDDEN, RANK), 2), numbers(old.shape, 3)
+    if kind == "pair":
+        tensors |= {f"{table}.base_layer.weight": old, f"{table}.lora_embedding_A.default": a}
+        tensors |= {f"{table}.lora_embedding_B.default": b}
+        new = old + np.float32(SCALE) * (b @ a).T
+    else:
+        tensors |= {f"{table}.original_module.weight": old, f"{table}.modules_to_save.default.weight": new}
+    plan = models.plan(tensors, models.config(tie_word_embeddings=True), lora_alpha=float(ALPHA))
+    found = written(plan, tmp_path / "out")
+    assert found[EMBEDDING] == new.tobytes()
+    assert found[HEAD] == old.tobytes()
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["tie_word_embeddings"] is False
+
+
 def test_unmerged_in_a_torch_file(tmp_path: Path) -> None:
     """The nesting stays, the pairs go."""
     hf, _ = base()
@@ -580,3 +601,32 @@ def test_uneven_torchtune_adapters_are_named_as_a_whole() -> None:
     assert saved["rank_pattern"] == {module(2, "q_proj"): 3}
     assert (saved["r"], saved["lora_alpha"], saved["alpha_pattern"]) == (2, 6, {})
     assert saved["target_modules"] == ["q_proj"]
+
+
+@pytest.mark.parametrize("dora", [False, True])
+def test_biases_under_torchtune_s_dora(dora: bool) -> None:
+    """It scales them while it trains; no merge does, and that is said."""
+    tensors = models.state("torchtune", biases=True)
+    base_plan = models.plan(tensors, models.config(attention_bias=True))
+    name = "layers.0.attn.q_proj"
+    rows = models.HEADS * models.HEAD_DIM
+    made = {
+        f"{name}.lora_a.weight": numbers((RANK, models.HIDDEN), 1),
+        f"{name}.lora_b.weight": numbers((rows, RANK), 2),
+    }
+    made |= {f"{name}.magnitude": np.ones(rows, np.float32)} if dora else {}
+    done = merge_adapter(base_plan, adapter_plan(made, peft_config()))
+    assert ("adapter-scale" in codes(done, "warning")) == dora
+
+
+def test_unmerged_in_memory_is_merged() -> None:
+    """A training script has the state dict of a PEFT model, and its alpha in a config of its own."""
+    torch = pytest.importorskip("torch")
+    from ckpt_gui.core.state_dict import _merged
+
+    w, a, b = (torch.from_numpy(numbers(s, n)) for n, s in enumerate(((6, 4), (2, 4), (6, 2))))
+    assert torch.equal(_merged(MergeLora(0.5), [w, a, b]), w + 0.5 * (b @ a))
+    half = _merged(MergeLora(0.5), [w.bfloat16(), a, b])
+    assert torch.equal(half, (w + 0.5 * (b @ a)).bfloat16())
+    rows = _merged(MergeLora(0.5, True), [w, a, b, torch.ones(6)])
+    assert torch.allclose(torch.linalg.norm(rows, dim=1), torch.ones(6))

@@ -172,8 +172,8 @@ def test_a_click_on_a_finding_shows_its_tensors(qtbot: QtBot, qapp: QApplication
     assert panel.model.flat
     assert panel.model.rowCount() == len(card.finding.keys)
     assert panel.view.currentIndex().row() == 0
-    assert "wrapper-prefix" in panel._only.text()
-    qtbot.mouseClick(panel._only, Qt.MouseButton.LeftButton)
+    assert "wrapper-prefix" in panel.bar.only_button.text()
+    qtbot.mouseClick(panel.bar.only_button, Qt.MouseButton.LeftButton)
     assert not panel.model.flat
 
 

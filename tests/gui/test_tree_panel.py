@@ -41,7 +41,7 @@ def test_typing_filters_after_a_moment(panel: TreePanel, qtbot: QtBot) -> None:
     assert not panel.model.flat, "not yet"
     qtbot.waitUntil(lambda: panel.model.flat)
     assert shown(panel) == ["_orig_mod.layers.1.attention.wq.weight"]
-    assert panel.counter.text() == f"1 of {len(panel.model.tree.rows)}"
+    assert panel.bar.counter.text() == f"1 of {len(panel.model.tree.rows)}"
 
 
 def test_enter_filters_at_once_and_escape_clears(panel: TreePanel, qtbot: QtBot) -> None:
@@ -54,19 +54,20 @@ def test_enter_filters_at_once_and_escape_clears(panel: TreePanel, qtbot: QtBot)
 
 
 def test_chips_are_switches_with_live_counts(panel: TreePanel, qtbot: QtBot) -> None:
-    assert panel.chips["transform"].count == 4
-    qtbot.mouseClick(panel.chips["transform"], Qt.MouseButton.LeftButton)
+    assert panel.bar.chips["transform"].count == 4
+    qtbot.mouseClick(panel.bar.chips["transform"], Qt.MouseButton.LeftButton)
     assert panel.filter_box.text() == "state:transform"
     assert all("wq" in key or "wk" in key for key in shown(panel))
     panel.set_filter("wq state:transform")
-    assert panel.chips["transform"].count == 2, "counts follow the rest of the filter"
-    assert panel.chips["transform"].isChecked()
-    qtbot.mouseClick(panel.chips["transform"], Qt.MouseButton.LeftButton)
+    assert panel.bar.chips["transform"].count == 2, "counts follow the rest of the filter"
+    assert panel.bar.chips["transform"].isChecked()
+    qtbot.mouseClick(panel.bar.chips["transform"], Qt.MouseButton.LeftButton)
     assert panel.filter_box.text() == "wq"
 
 
 def test_chips_without_rows_are_away_except_the_two_that_matter(panel: TreePanel) -> None:
-    assert panel.chips_shown == ["missing", "extra", "transform", "renamed"]
+    shown_chips = [state for state, chip in panel.bar.chips.items() if not chip.isHidden()]
+    assert shown_chips == ["missing", "extra", "transform", "renamed"]
 
 
 def test_a_filter_without_hits_says_so_and_offers_a_way_out(panel: TreePanel, qtbot: QtBot) -> None:
@@ -133,14 +134,14 @@ def test_next_and_previous_difference(panel: TreePanel) -> None:
 
 
 def test_layout_combo_asks_the_session(panel: TreePanel, qtbot: QtBot) -> None:
-    assert panel.layout_combo.currentData() == "hf"
-    panel._on_layout(panel.layout_combo.findData("meta"))
+    assert panel.bar.layout_combo.currentData() == "hf"
+    panel.bar.layout_combo.activated.emit(panel.bar.layout_combo.findData("meta"))
     snapshot = panel._session.snapshot
     assert snapshot is not None
     assert snapshot.decisions.target.layout == "meta"
-    assert panel.layout_combo.currentData() == "meta"
+    assert panel.bar.layout_combo.currentData() == "meta"
     panel._session.undo_stack.undo()
-    assert panel.layout_combo.currentData() == "hf"
+    assert panel.bar.layout_combo.currentData() == "hf"
 
 
 def test_keys_and_rows_are_copied(panel: TreePanel) -> None:

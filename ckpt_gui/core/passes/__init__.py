@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ckpt_gui.core.passes.adapter import adapter_family, find_adapter
+from ckpt_gui.core.passes.adapter import adapter_family, find_adapter, keep_head
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims
@@ -29,6 +29,7 @@ NAMES_AND_SHAPES: tuple[Pass, ...] = (
     adapter_family,  # whose modules an adapter changes
     rename,  # hub names and the ops they need; buffers out
     find_dims,  # sizes from config and shapes
+    keep_head,  # an adapter that trained one of a tied pair has made them two
 )
 JUDGEMENT: tuple[Pass, ...] = (
     judge_ranks,  # do the ranks hold the same where they must?

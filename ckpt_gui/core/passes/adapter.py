@@ -6,6 +6,8 @@ there each weight takes its pair in (W + scale · B · A) and loses PEFT's names
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ckpt_gui.core.adapters import PREFIX, Adapter, Lora, has_adapter, read_adapter, stated_rank, untried_patterns
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
@@ -106,6 +108,34 @@ def _unmerged(adapter: Adapter) -> Finding:
     return Finding("lora-unmerged", "warning", text, keys, "fix merges each pair into its weight.")
 
 
+def keep_head(plan: Plan) -> Plan:
+    """Keep the embedding of a tied un-merged model as its head: only the embedding was trained.
+
+    The head is not stored where it was the embedding; what the embedding was before training is.
+    """
+    if plan.merged is None or not plan.merged.inside or plan.family is None or plan.config is None:
+        return plan
+    embedding, head = (plan.family.role(role) for role in ("embedding", "head"))
+    entry = next((e for e in plan.entries if e.key == embedding), None)
+    tied = plan.config.tie_flag(plan.family.tie_default)[0]
+    if entry is None or head is None or not tied or any(e.key == head for e in plan.entries):
+        return plan
+    before = entry.ref if any(op.name == "merge" for op in entry.ops) else _before(plan.merged, entry.ref)
+    if before is None:
+        return plan
+    kept = carried(before, head, "the head was the embedding before training")
+    dropped = tuple(d for d in plan.dropped if d.ref is not before)
+    return plan.replace(entries=(*plan.entries, kept), dropped=dropped)
+
+
+def _before(adapter: Adapter, trained: TensorRef) -> TensorRef | None:
+    """Return what a trained tensor (`modules_to_save`) was before, or None if it was not trained apart."""
+    name = next((name for name in adapter.trained if adapter.whole[name] is trained), None)
+    if name is None:
+        return None
+    return next((r for r in adapter.replaced if r.key.replace(".original_module.", ".").endswith(name)), None)
+
+
 def unmatched(stuck: list[Lora], total: int, where: str) -> Finding:
     """Return the finding that modules have no weight, or one of another shape."""
     first = stuck[0]
@@ -116,6 +146,22 @@ def unmatched(stuck: list[Lora], total: int, where: str) -> Finding:
     )
     fix = "Take the base that the adapter was trained on, with its vocabulary as it was then."
     return Finding("adapter-unmatched", "error", text, tuple(x.a.key for x in stuck), fix, blocking=True)
+
+
+def scaled_biases(adapter: Adapter, modules: Sequence[str]) -> Finding | None:
+    """Return the finding that torchtune trained DoRA with another formula than it, or PEFT, merges by.
+
+    Args:
+        adapter: The adapter.
+        modules: Those of its DoRA modules that have a bias.
+    """
+    if adapter.style != "torchtune" or not modules:
+        return None
+    text = (
+        f"torchtune's DoRA scales biases too while it trains (`{safe_text(modules[0])}`), and neither its own merge "
+        "nor PEFT does: the result is theirs, and not quite what was trained."
+    )
+    return Finding("adapter-scale", "warning", text, tuple(modules), "Compare a few answers with the trained model's.")
 
 
 def _without_prefix(plan: Plan) -> Plan:

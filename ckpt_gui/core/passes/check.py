@@ -245,8 +245,9 @@ def _types(plan: Plan) -> list[Finding]:
 def _no_config(plan: Plan) -> list[Finding]:
     if plan.config is not None or any(f.code == "config-mismatch" for f in plan.findings):
         return []
-    lost = "the rotary base" if plan.policy.heads else "head counts and rotary base"
+    settled = plan.policy.heads or (plan.known and "heads" in plan.dims)
+    lost = "the rotary base" if settled else "head counts and rotary base"
     text = f"No config.json or params.json lies beside the weights: {lost} can not be known."
     fix = "Name one with --config FILE, or a folder that has it with --base DIR"
-    fix += "." if plan.policy.heads else "; head counts alone with --heads."
+    fix += "." if settled else "; head counts alone with --heads."
     return [Finding("config-missing", "info", text, fix=fix)]

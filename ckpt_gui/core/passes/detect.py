@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.families.known import Known
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
 from ckpt_gui.core.ops import Shape
+from ckpt_gui.core.passes.recognise import recognise
+from ckpt_gui.core.passes.recognise import sentence as told
 from ckpt_gui.core.plan import Plan
 
 MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
@@ -46,11 +49,15 @@ def detect(plan: Plan) -> Plan:
     matches = _with_named(plan, counts, shapes, best_matches(counts, shapes))
     if not matches or matches[0].matched < MIN_SHARE * matches[0].total:
         return plan.found(_unknown(plan, matches))
-    match, sentence, doubt = _choose(plan, matches)
+    known = recognise(plan, matches)
+    match, sentence, doubt = _choose(plan, matches, known)
     if match is None:
         return plan.found(doubt) if doubt else plan
     plan = plan.replace(family=match.family, layout=match.layout, prefix=match.prefix)
     plan = plan.explained(_layout_evidence(match), sentence)
+    models = tuple(model for model in known if model.family == match.family.name)
+    if models:
+        plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
     plan = plan.found(doubt) if doubt else plan
     return plan.found(_prefix_finding(match)) if match.prefix else plan
 
@@ -66,7 +73,9 @@ def _with_named(
     return (*matches, own) if own.matched >= MIN_SHARE * own.total else matches
 
 
-def _choose(plan: Plan, matches: tuple[Match, ...]) -> tuple[Match | None, str, Finding | None]:
+def _choose(
+    plan: Plan, matches: tuple[Match, ...], known: tuple[Known, ...]
+) -> tuple[Match | None, str, Finding | None]:
     """Return the match to take, why, and a doubt to tell the user."""
     wanted = plan.policy.family
     if wanted is not None:
@@ -83,6 +92,9 @@ def _choose(plan: Plan, matches: tuple[Match, ...]) -> tuple[Match | None, str, 
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)
     if len({m.family.name for m in fitting}) == 1:
         return fitting[0], f"Only {fitting[0].family.title} has exactly these tensors.", None
+    sized = {model.family for model in known}
+    if len(sized) == 1 and (match := next((m for m in fitting if m.family.name in sized), None)):
+        return match, f"Of the families that the names fit, only {match.family.title} has a model of these sizes.", None
     return fitting[0], f"Nothing names the family; {fitting[0].family.title} is assumed.", _ambiguous(fitting)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import EXTRA
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, template
+from ckpt_gui.core.passes.recognise import known_heads
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.shape_ops import symbols_of
 
@@ -49,6 +50,9 @@ def find_dims(plan: Plan) -> Plan:
         dims["experts"], origins["experts"] = max(experts, min(given.get("experts", 0), MAX_LAYERS)), "shapes"
     dims |= _other_counts(plan)
     heads, where = _head_dims(plan, given, from_file)
+    if not heads and plan.known and not plan.policy.heads:
+        heads, origin = known_heads(plan)
+        where = dict.fromkeys(heads, origin)
     dims.update(heads)
     origins.update(where)
     dims |= {name: given[name] for name in _parts_of_sizes(plan) if name in given and name not in dims}

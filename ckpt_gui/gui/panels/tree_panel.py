@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-    QButtonGroup,
-    QComboBox,
-    QHBoxLayout,
-    QLineEdit,
     QMenu,
     QPushButton,
     QStackedLayout,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
 
 from ckpt_gui.core.diff import STATES, Row
-from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import plural
 from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, parse_filter, with_states
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.tree_model import TreeModel
-from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
-from ckpt_gui.gui.panels.state_paint import StateChip
+from ckpt_gui.gui.panels.filter_bar import FilterBar
+from ckpt_gui.gui.panels.parts import GRID, button, label
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
 from ckpt_gui.gui.session import Session, Snapshot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.wording import LAYOUTS
 
 DEBOUNCE_MS = 200
 MANY = 50_000  # rows above which the filter runs in a job
-ROOMY_EMS = 34  # width from which on the layout has a label
-ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
 
 
 class TreePanel(QWidget):
@@ -71,10 +61,11 @@ class TreePanel(QWidget):
         self.filter_box.returnPressed.connect(self.apply_filter)
         for widget in (self.filter_box, self.view):
             widget.installEventFilter(self)
-        self.layout_combo.activated.connect(self._on_layout)
-        self._only.clicked.connect(self._show_all)
+        self.bar.layout_chosen.connect(self._on_layout)
+        self.bar.states_chosen.connect(self._on_states)
+        self.bar.mode_chosen.connect(self.set_flat)
+        self.bar.all_wanted.connect(self._show_all)
         self._clear.clicked.connect(self.clear_filter)
-        self._modes.idClicked.connect(lambda mode: self.set_flat(bool(mode)))
         self.view.state_wanted.connect(self.show_state)
         self.view.menu_opening.connect(self._on_menu)
         self.view.selectionModel().currentChanged.connect(self._on_current)
@@ -87,75 +78,13 @@ class TreePanel(QWidget):
     # ------------------------------------------------------------------------------------------------------ building
 
     def _build(self) -> None:
-        self.filter_box = QLineEdit()
-        self.filter_box.setPlaceholderText(self.tr("Filter keys"))
-        self.filter_box.setToolTip(
-            self.tr("Words must all be in the key. state:missing and dtype:bf16 choose; ! before a term leaves it out.")
-        )
-        self.filter_box.setAccessibleName(self.tr("Filter"))
-        self.filter_box.setClearButtonEnabled(True)
-        self.filter_box.setMinimumWidth(7 * self.fontMetrics().height())
-        self.filter_box.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
-        self.layout_combo = QComboBox()
-        self.layout_combo.setAccessibleName(self.tr("Expected in"))
-        self.layout_combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.layout_combo.setMinimumContentsLength(9)
-        for name, title in LAYOUTS.items():
-            self.layout_combo.addItem(title, name)
-        self._wanted = label(self.tr("Expected in"), muted=True)
-        self._wanted.setBuddy(self.layout_combo)
-        self._wanted.setMinimumWidth(1)  # it gives way first, see resizeEvent
-        self.layout_combo.setToolTip(self.tr("The layout that the keys are compared with, and that an export has"))
-        top = QHBoxLayout()
-        top.setSpacing(GRID)
-        top.addWidget(self.filter_box, 1)
-        top.addWidget(self._wanted)
-        top.addWidget(self.layout_combo)
-        top.addLayout(self._build_modes())
+        self.bar = FilterBar(self._theme)
+        self.filter_box = self.bar.box
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, GRID, GRID // 2)
         layout.setSpacing(GRID)
-        layout.addLayout(top)
-        layout.addWidget(self._build_chips())
-        self._only = button(self.tr("Show all"), kind="quiet", tip=self.tr("Show all keys again"))
-        self._only.hide()
-        layout.addWidget(self._only, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(self.bar)
         layout.addLayout(self._build_view(), 1)
-
-    def _build_modes(self) -> QHBoxLayout:
-        self._modes = QButtonGroup(self)
-        box = QHBoxLayout()
-        box.setSpacing(0)
-        for mode, (text, tip) in enumerate(
-            (
-                (self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")),
-                (self.tr("List"), self.tr("Whole keys (Ctrl+2)")),
-            )
-        ):
-            made = QToolButton()
-            made.setText(text)
-            made.setCheckable(True)
-            made.setToolTip(tip)
-            made.setAccessibleName(self.tr("Show as {}").format(text.lower()))
-            made.setProperty("kind", "segment")
-            self._modes.addButton(made, mode)
-            box.addWidget(made)
-        self._modes.button(0).setChecked(True)
-        return box
-
-    def _build_chips(self) -> QWidget:
-        strip = QWidget()
-        flow = FlowLayout(strip, spacing=GRID // 2 + 2)
-        self.chips: dict[str, StateChip] = {}
-        for state in STATES:
-            chip = StateChip(state, self._theme)
-            chip.clicked.connect(self._on_chip)
-            flow.addWidget(chip)
-            self.chips[state] = chip
-        self.counter = label(muted=True)
-        self.counter.setContentsMargins(GRID // 2, GRID // 2 + 1, 0, 0)  # on the line of the chips' texts
-        flow.addWidget(self.counter)
-        return strip
 
     def _build_view(self) -> QStackedLayout:
         self.view = KeyTreeView(self.model, self._theme)
@@ -171,21 +100,11 @@ class TreePanel(QWidget):
         self._stack.addWidget(self._nothing)
         return self._stack
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave out the label of the layout where it would be cut."""
-        super().resizeEvent(event)
-        self._wanted.setVisible(self.width() >= ROOMY_EMS * self.fontMetrics().height())
-
     # ------------------------------------------------------------------------------------------------------- showing
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot's diff; what was selected and unfolded stays so."""
-        plan = snapshot.plan
-        self.layout_combo.setCurrentIndex(self.layout_combo.findData(snapshot.decisions.target.layout))
-        for place in range(self.layout_combo.count()):
-            name = self.layout_combo.itemData(place)
-            usable = name == "same" or (plan.family is not None and plan.family.layout(name) is not None)
-            self.layout_combo.model().item(place).setEnabled(usable)  # type: ignore[attr-defined]
+        self.bar.show_layout(snapshot.plan, snapshot.decisions.target.layout)
         self.apply_filter()
 
     def apply_filter(self) -> None:
@@ -217,33 +136,20 @@ class TreePanel(QWidget):
             self.view.unfold_first(index) if was_empty or not kept else self.view.unfold(kept)
         self.view.setRootIsDecorated(not flat)
         self.view.share_room()
-        self._modes.button(int(flat)).setChecked(True)
-        self._modes.button(0).setEnabled(not filtered)
         self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
-        self._show_counts(hits.counts, wanted.states, len(hits.rows), len(index.rows), filtered)
+        self.bar.show_mode(flat=flat, filtered=filtered)
+        self.bar.show_counts(hits.counts, wanted.states)
+        self.bar.show_hits(len(hits.rows), len(index.rows), filtered=filtered)
         self._restore_current(index)
         self._tell_selection()  # a model that is reset says nothing of it
         if self._select_first:
             self.select_first()
 
-    def _show_counts(
-        self, counts: Mapping[str, int], states: Collection[str], hits: int, total: int, filtered: bool
-    ) -> None:
-        for state, chip in self.chips.items():
-            chip.set_count(counts.get(state, 0))
-            chip.setChecked(state in states)
-            chip.setVisible(bool(chip.count) or state in ALWAYS or state in states)
-        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}"))
-        self.counter.setVisible(filtered)
-        self.filter_box.setPlaceholderText(self.tr("Filter {}").format(plural(total, "tensor")))
-
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
         self._keys = frozenset(keys) if keys is not None else None
-        self._only.setText(self.tr("Only {}   ✕").format(safe_text(title, 80)))
-        self._only.setAccessibleName(self.tr("Stop showing only {}").format(safe_text(title, 80)))
-        self._only.setVisible(keys is not None)
         self.only = title if keys is not None else ""
+        self.bar.show_only(title if keys is not None else None)
         self.apply_filter()
 
     def _show_all(self) -> None:
@@ -361,12 +267,11 @@ class TreePanel(QWidget):
     def _on_text(self, _text: str) -> None:
         self._debounce.start()
 
-    def _on_chip(self) -> None:
-        states = [state for state, chip in self.chips.items() if chip.isChecked()]
+    def _on_states(self, states: list[str]) -> None:
         self.set_filter(with_states(self.filter_box.text(), states))
 
-    def _on_layout(self, place: int) -> None:
-        self._session.change_target(layout=self.layout_combo.itemData(place))
+    def _on_layout(self, layout: str) -> None:
+        self._session.change_target(layout=layout)
 
     def _on_opening(self, _path: str) -> None:
         self._on_closed()
@@ -376,7 +281,7 @@ class TreePanel(QWidget):
         self._job = None
         self._current = None
         self._keys, self.only = None, ""
-        self._only.hide()
+        self.bar.show_only(None)
         self.filter_box.clear()
         self._debounce.stop()
         self.model.show_rows(CheckpointIndex(()))
@@ -396,8 +301,3 @@ class TreePanel(QWidget):
                 self.view.setFocus()
                 return True
         return super().eventFilter(watched, event)
-
-    @property
-    def chips_shown(self) -> list[str]:
-        """The states that have a chip now."""
-        return [state for state, chip in self.chips.items() if not chip.isHidden()]

@@ -1,0 +1,60 @@
+"""Recognise a published model by its sizes, where no config tells what it is.
+
+Names and shapes of a file without a config fit a handful of published models, mostly one. What such a model's makers
+said then stands in for the config: which family it is, and how many heads its q and k rows are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ckpt_gui.core.families.known import Known, find_known, fitting
+from ckpt_gui.core.families.registry import Match
+from ckpt_gui.core.keys import anonymous, indices, template
+from ckpt_gui.core.plan import Plan
+
+PREFIX = "the known size "
+
+
+def recognise(plan: Plan, matches: Sequence[Match]) -> tuple[Known, ...]:
+    """Return the published models whose sizes the tensors have, families that the names fit only."""
+    if plan.config is not None or len([name for name in plan.source.ranks if name]) > 1:
+        return ()
+    found = {model.name: model for match in matches for model in _of_match(plan, match)}
+    return tuple(found.values())
+
+
+def _of_match(plan: Plan, match: Match) -> tuple[Known, ...]:
+    votes: dict[str, Counter[int]] = {}
+    layers = 0
+    slots, rules = match.family.by_slot, match.layout.by_stored
+    for entry in plan.entries:
+        rule = rules.get(template(entry.key)) or rules.get(match.prefix + template(entry.key))
+        if rule is None or not isinstance(rule.hub, str) or rule.stack or rule.reshapes or rule.split:
+            continue
+        slot = slots[anonymous(rule.hub)]
+        if "{layer}" in rule.stored:
+            layers = max(layers, indices(entry.key)[0] + 1)
+        if len(slot.shape) == len(entry.output.shape):
+            for symbol, size in zip(slot.shape, entry.output.shape, strict=True):
+                votes.setdefault(symbol, Counter())[size] += 1
+    sizes = {symbol: counter.most_common(1)[0][0] for symbol, counter in votes.items()}
+    return fitting([match.family.name], sizes, layers)
+
+
+def sentence(models: Sequence[Known]) -> str:
+    """Say which published models have these sizes."""
+    names = [model.name for model in models]
+    if len(names) == 1:
+        return f"Its sizes are those of {names[0]}, and of no other known model."
+    return f"Its sizes are those of {', '.join(names[:-1])} and {names[-1]} alike."
+
+
+def known_heads(plan: Plan) -> tuple[dict[str, int], str]:
+    """Return the head counts of the published models that fit, if they agree, and where they come from in words."""
+    models = [find_known(name) for name in plan.known]
+    counts = [{name: model.dims[name] for name in ("heads", "kv_heads", "head_dim")} for model in models]
+    if not counts or any(other != counts[0] for other in counts):
+        return {}, ""
+    return counts[0], PREFIX + " or ".join(model.name for model in models)

@@ -1,0 +1,165 @@
+"""What stands above the key tree: the filter box, the expected layout, tree or list, and a chip for each state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QButtonGroup, QComboBox, QHBoxLayout, QLineEdit, QToolButton, QVBoxLayout, QWidget
+
+from ckpt_gui.core.diff import STATES
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.text import plural
+from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
+from ckpt_gui.gui.panels.state_paint import StateChip
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.wording import LAYOUTS
+
+ROOMY_EMS = 34  # width from which on the layout has a label
+ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
+
+
+class FilterBar(QWidget):
+    """Shows what is asked for; what follows from it is the tree panel's business.
+
+    Signals:
+        states_chosen(states): Chips were switched: these are on.
+        layout_chosen(name): Another layout is expected.
+        mode_chosen(flat): List instead of tree, or the other way round.
+        all_wanted(): Not only some tensors any more.
+    """
+
+    states_chosen = Signal(list)
+    layout_chosen = Signal(str)
+    mode_chosen = Signal(bool)
+    all_wanted = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.box = self._make_box()
+        self.layout_combo = self._make_combo()
+        self._wanted = label(self.tr("Expected in"), muted=True)
+        self._wanted.setBuddy(self.layout_combo)
+        self._wanted.setMinimumWidth(1)  # it gives way first, see resizeEvent
+        self.modes = QButtonGroup(self)
+        self.chips: dict[str, StateChip] = {}
+        self.counter = label(muted=True)
+        self.only_button = button("", kind="quiet", tip=self.tr("Show all keys again"))
+        self.show_only(None)
+        self._lay_out()
+        self.layout_combo.activated.connect(lambda place: self.layout_chosen.emit(self.layout_combo.itemData(place)))
+        self.modes.idClicked.connect(lambda mode: self.mode_chosen.emit(bool(mode)))
+        self.only_button.clicked.connect(self.all_wanted)
+
+    def _make_box(self) -> QLineEdit:
+        box = QLineEdit()
+        box.setToolTip(
+            self.tr("Words must all be in the key. state:missing and dtype:bf16 choose; ! before a term leaves it out.")
+        )
+        box.setAccessibleName(self.tr("Filter"))
+        box.setClearButtonEnabled(True)
+        box.setMinimumWidth(7 * self.fontMetrics().height())
+        box.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
+        return box
+
+    def _make_combo(self) -> QComboBox:
+        combo = QComboBox()
+        combo.setAccessibleName(self.tr("Expected in"))
+        combo.setToolTip(self.tr("The layout that the keys are compared with, and that an export has"))
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(9)
+        for name, title in LAYOUTS.items():
+            combo.addItem(title, name)
+        return combo
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        top.setSpacing(GRID)
+        top.addWidget(self.box, 1)
+        top.addWidget(self._wanted)
+        top.addWidget(self.layout_combo)
+        top.addLayout(self._make_modes())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(GRID)
+        layout.addLayout(top)
+        layout.addWidget(self._make_chips())
+        layout.addWidget(self.only_button, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def _make_modes(self) -> QHBoxLayout:
+        box = QHBoxLayout()
+        box.setSpacing(0)
+        titles = (
+            (self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")),
+            (self.tr("List"), self.tr("Whole keys (Ctrl+2)")),
+        )
+        for mode, (text, tip) in enumerate(titles):
+            made = QToolButton()
+            made.setText(text)
+            made.setCheckable(True)
+            made.setToolTip(tip)
+            made.setAccessibleName(self.tr("Show as {}").format(text.lower()))
+            made.setProperty("kind", "segment")
+            self.modes.addButton(made, mode)
+            box.addWidget(made)
+        self.modes.button(0).setChecked(True)
+        return box
+
+    def _make_chips(self) -> QWidget:
+        strip = QWidget()
+        flow = FlowLayout(strip, spacing=GRID // 2 + 2)
+        for state in STATES:
+            chip = StateChip(state, self._theme)
+            chip.clicked.connect(self._on_chip)
+            flow.addWidget(chip)
+            self.chips[state] = chip
+        self.counter.setContentsMargins(GRID // 2, GRID // 2 + 1, 0, 0)  # on the line of the chips' texts
+        flow.addWidget(self.counter)
+        return strip
+
+    def _on_chip(self) -> None:
+        self.states_chosen.emit([state for state, chip in self.chips.items() if chip.isChecked()])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out the label of the layout where it would be cut."""
+        super().resizeEvent(event)
+        self._wanted.setVisible(self.width() >= ROOMY_EMS * self.fontMetrics().height())
+
+    # ------------------------------------------------------------------------------------------------------- showing
+
+    def show_layout(self, plan: Plan, layout: str) -> None:
+        """Show which layout is expected, and which ones could be."""
+        combo = self.layout_combo
+        combo.setCurrentIndex(combo.findData(layout))
+        for place in range(combo.count()):
+            name = combo.itemData(place)
+            usable = name == "same" or (plan.family is not None and plan.family.layout(name) is not None)
+            combo.model().item(place).setEnabled(usable)  # type: ignore[attr-defined]
+
+    def show_counts(self, counts: Mapping[str, int], states: Collection[str]) -> None:
+        """Show how many tensors are in each state, and which states are asked for."""
+        for state, chip in self.chips.items():
+            chip.set_count(counts.get(state, 0))
+            chip.setChecked(state in states)
+            chip.setVisible(bool(chip.count) or state in ALWAYS or state in states)
+
+    def show_hits(self, hits: int, total: int, *, filtered: bool) -> None:
+        """Show how many tensors there are, and how many of them are shown."""
+        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}"))
+        self.counter.setVisible(filtered)
+        self.box.setPlaceholderText(self.tr("Filter {}").format(plural(total, "tensor")))
+
+    def show_mode(self, *, flat: bool, filtered: bool) -> None:
+        """Show whether there is a list or a tree; what is filtered is a list always."""
+        self.modes.button(int(flat)).setChecked(True)
+        self.modes.button(0).setEnabled(not filtered)
+
+    def show_only(self, title: str | None) -> None:
+        """Say that only some tensors are shown, and what they have in common; None for all."""
+        words = safe_text(title or "", 80)
+        self.only_button.setText(self.tr("Only {}   ✕").format(words))
+        self.only_button.setAccessibleName(self.tr("Stop showing only {}").format(words))
+        self.only_button.setVisible(title is not None)
