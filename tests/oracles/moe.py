@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 import transformers
+from torch import Tensor
+
+from tests.oracles import tiny
 
 THETA = 5432.0
 BASE: dict[str, Any] = {
@@ -80,14 +83,76 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         {**BASE, "num_local_experts": 4, "intermediate_size_mlp": 72, "head_dim": 16, "interleave_moe_layer_step": 2},
         "llama4",
     ),
+    "llama4-vision": (
+        "Llama4Config",
+        {
+            "text_config": {
+                **BASE,
+                "num_local_experts": 4,
+                "intermediate_size_mlp": 72,
+                "head_dim": 16,
+                "interleave_moe_layer_step": 2,
+            },
+            "vision_config": {
+                "hidden_size": 32,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 4,
+                "intermediate_size": 128,
+                "vision_output_dim": 48,
+                "image_size": 28,
+                "patch_size": 14,
+                "projector_input_dim": 48,
+                "projector_output_dim": 48,
+            },
+        },
+        "llama4-vision",
+    ),
+    "mllama": (
+        "MllamaConfig",
+        {
+            "text_config": {
+                **BASE,
+                "num_hidden_layers": 5,
+                "cross_attention_layers": [1, 3],
+                "pad_token_id": 0,
+                "rope_scaling": {
+                    "rope_type": "llama3",
+                    "factor": 8.0,
+                    "low_freq_factor": 1.0,
+                    "high_freq_factor": 4.0,
+                    "original_max_position_embeddings": 16,
+                },
+            },
+            "vision_config": {
+                "hidden_size": 32,
+                "attention_heads": 4,
+                "num_hidden_layers": 3,
+                "num_global_layers": 2,
+                "intermediate_size": 40,
+                "vision_output_dim": 96,
+                "intermediate_layers_indices": [0, 2],
+                "image_size": 28,
+                "patch_size": 14,
+                "max_num_tiles": 2,
+                "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
+            },
+        },
+        "mllama",
+    ),
 }
+# Models that see images too: the class that makes them whole.
+WHOLE = {"llama4-vision": "Llama4ForConditionalGeneration", "mllama": "MllamaForConditionalGeneration"}
 
 
 def random_model(case: str, scale: float = 0.3) -> Any:
     """Return a model of which every parameter and float buffer that is saved is random."""
     name, fields, _ = CASES[case]
     torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, name)(**fields)).eval()
+    config = getattr(transformers, name)(**fields)
+    if case in WHOLE:
+        model = getattr(transformers, WHOLE[case])(config).eval()
+    else:
+        model = transformers.AutoModelForCausalLM.from_config(config).eval()
     generator = torch.Generator().manual_seed(1)
     kept = dict(model.state_dict(keep_vars=True))
     with torch.no_grad():
@@ -95,6 +160,22 @@ def random_model(case: str, scale: float = 0.3) -> Any:
             noise = torch.randn(value.shape, generator=generator)
             value.copy_(noise * scale if value.ndim > 1 else 1 + 0.2 * noise)
     return model
+
+
+def load(case: str, folder: Path) -> Any:
+    """Load a folder as its user would; every key must be used and found."""
+    if case not in WHOLE:
+        return tiny.load(folder)
+    kind = getattr(transformers, WHOLE[case])
+    model, info = kind.from_pretrained(folder, dtype="auto", output_loading_info=True)
+    assert not any(info[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    return model.eval()
+
+
+def logits_of(case: str, folder: Path) -> Tensor:
+    """Load a folder and return the logits for fixed tokens."""
+    model = load(case, folder)
+    return tiny.logits_of(model.language_model if case == "llama4-vision" else model)  # version 5 wants an image there
 
 
 def save(case: str, folder: Path) -> Path:

@@ -40,7 +40,42 @@ SLOTS = (
     Slot("lm_head.weight", ("vocab", _H), role="head"),
 )
 
+_BLOCK = "vision_model.model.layers.{vision_layer}."
+_W, _I, _ENDS = "vision_hidden", "vision_ffn", ("weight", "bias")
+VISION_SLOTS = (
+    *(Slot("language_model." + s.key, s.shape, s.role, s.when, s.group) for s in SLOTS),
+    Slot("multi_modal_projector.linear_1.weight", (_H, "projector_in")),
+    Slot("vision_model.class_embedding", (_W,)),
+    Slot("vision_model.positional_embedding_vlm", ("vision_patches", _W)),
+    Slot("vision_model.patch_embedding.linear.weight", (_W, "vision_patch")),
+    Slot("vision_model.vision_adapter.mlp.fc1.weight", ("adapter_middle", "adapter_in")),
+    Slot("vision_model.vision_adapter.mlp.fc2.weight", ("adapter_out", "adapter_out")),
+    *(Slot(f"vision_model.layernorm_{at}.{end}", (_W,)) for at in ("pre", "post") for end in _ENDS),
+    *(
+        Slot(f"{_BLOCK}{norm}.{end}", (_W,))
+        for norm in ("input_layernorm", "post_attention_layernorm")
+        for end in _ENDS
+    ),
+    *(Slot(f"{_BLOCK}self_attn.{n}_proj.weight", (_W, _W)) for n in "qkvo"),
+    *(Slot(f"{_BLOCK}self_attn.{n}_proj.bias", (_W,)) for n in "qkvo"),
+    Slot(_BLOCK + "mlp.fc1.weight", (_I, _W)),
+    Slot(_BLOCK + "mlp.fc1.bias", (_I,)),
+    Slot(_BLOCK + "mlp.fc2.weight", (_W, _I)),
+    Slot(_BLOCK + "mlp.fc2.bias", (_W,)),
+)
+
 FAMILIES = (
+    Family(
+        "llama4-vision",
+        "Llama 4",
+        ("llama4",),
+        "Llama4ForConditionalGeneration",
+        VISION_SLOTS,
+        (hf_layout(VISION_SLOTS, (), source="transformers 4.57 modeling_llama4", oracle=Oracle.SAVED),),
+        tie_default=False,
+        row_order=(("hf", "pairs"),),
+        source="transformers 4.57 configuration_llama4",
+    ),
     Family(
         "llama4",
         "Llama 4 text",

@@ -19,6 +19,7 @@ from ckpt_gui.core.families import (
     llama,
     llama4,
     mixtral,
+    mllama,
     olmo2,
     phi,
     qwen,
@@ -31,7 +32,7 @@ from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import Shape
 
 MODULES = (
-    *(llama, mixtral, llama4, qwen, qwen_moe, gemma, phi, deepseek, gpt_oss),
+    *(llama, mixtral, llama4, mllama, qwen, qwen_moe, gemma, phi, deepseek, gpt_oss),
     *(smollm3, olmo2, cohere, starcoder2, gpt2, gpt_neox),
 )
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
