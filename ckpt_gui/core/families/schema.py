@@ -199,6 +199,8 @@ class Family:
         defaults: Fields of a new config.json where the source has none in Hugging Face's terms.
         spelling: Fields of config.json that transformers 5 calls anew, with the name that version 4 reads, and 5 too.
         source: Where the table was taken from.
+        scaling_kind: Field of `rope_scaling` in which transformers 4 looks for the kind: a few classes of it take
+            nothing but `type` and `factor`.
     """
 
     name: str
@@ -212,6 +214,7 @@ class Family:
     defaults: tuple[tuple[str, object], ...] = ()
     spelling: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    scaling_kind: str = "rope_type"
 
     @cached_property
     def by_slot(self) -> dict[str, Slot]:
