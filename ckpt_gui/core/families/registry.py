@@ -13,6 +13,7 @@ from ckpt_gui.core.families import (
     cohere,
     deepseek,
     gemma,
+    gemma3_vision,
     gpt2,
     gpt_neox,
     gpt_oss,
@@ -31,7 +32,7 @@ from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import Shape
 
 MODULES = (
-    *(llama, mixtral, llama4, qwen, qwen_moe, gemma, phi, deepseek, gpt_oss),
+    *(llama, mixtral, llama4, qwen, qwen_moe, gemma, gemma3_vision, phi, deepseek, gpt_oss),
     *(smollm3, olmo2, cohere, starcoder2, gpt2, gpt_neox),
 )
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)

@@ -66,11 +66,15 @@ def _with_named(
     plan: Plan, counts: Counter[str], shapes: Mapping[str, Shape], matches: tuple[Match, ...]
 ) -> tuple[Match, ...]:
     """Add the family that the config names: one with more or fewer tensors than it should have fits others better."""
-    family = for_model_type(plan.config.model_type) if plan.config and plan.config.model_type else None
-    if family is None or any(m.family is family for m in matches):
-        return matches
-    own = best_of_family(counts, family, shapes)
-    return (*matches, own) if own.matched >= MIN_SHARE * own.total else matches
+    families = [f for f in map(for_model_type, _types(plan)) if f and all(m.family is not f for m in matches)]
+    own = [best_of_family(counts, family, shapes) for family in families]
+    return (*matches, *(m for m in own if m.matched >= MIN_SHARE * m.total))
+
+
+def _types(plan: Plan) -> list[str]:
+    """Return the model types that the config names: that of the whole, then that of its text model."""
+    found = (plan.config.whole_type, plan.config.model_type) if plan.config else ()
+    return list(dict.fromkeys(t for t in found if t))
 
 
 def _choose(
@@ -81,12 +85,16 @@ def _choose(
     if wanted is not None:
         match = next((m for m in matches if m.family.name == wanted), None)
         return match, f"The family {wanted} was chosen.", None if match else _wrong_family(wanted, matches)
-    model_type = plan.config.model_type if plan.config else None
-    if model_type:
+    types = _types(plan)
+    for model_type in types:
         family = for_model_type(model_type)
         match = next((m for m in matches if m.family is family), None)
-        origin = plan.config.origin if plan.config else ""
-        return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None if match else _no_table(model_type)
+        if match:
+            origin = plan.config.origin if plan.config else ""
+            return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
+    if types:
+        known = [t for t in types if for_model_type(t)]
+        return None, "", _no_table((known or types)[0])
     if plan.config and (named := _by_params(plan.config, matches)):
         return named, f"params.json has the fields of {named.family.title}'s own files.", None
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)
