@@ -93,8 +93,7 @@ def _choose(
             origin = plan.config.origin if plan.config else ""
             return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
     if types:
-        known = [t for t in types if for_model_type(t)]
-        return None, "", _no_table((known or types)[0])
+        return None, "", _no_table(next((t for t in types if for_model_type(t)), types[0]))
     if plan.config and (named := _by_params(plan.config, matches)):
         return named, f"params.json has the fields of {named.family.title}'s own files.", None
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)
