@@ -8,6 +8,7 @@ so that the user can be told (`cast-overflow`).
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from ckpt_gui.core.dtypes import BY_NAME
 
 Array = NDArray[Any]
+_LARGEST = {"bf16": 3.3895313892515355e38, "fp16": 65504.0}  # the largest finite values
+_HIGH = 1 if sys.byteorder == "little" else 0  # which half of 32 bits is the upper one
 
 
 def as_float(raw: Array, dtype: str) -> Array:
@@ -68,6 +71,10 @@ def _table(source: str, target: str) -> tuple[Array, Array | None]:
 
 def _cast_values(raw: Array, source: str, target: str) -> tuple[Array, int]:
     values = as_float(raw, source)
+    if target in _LARGEST and values.size and -_LARGEST[target] <= values.min() and values.max() <= _LARGEST[target]:
+        near = values.astype(np.float32, copy=False)  # most blocks: neither NaN, nor infinite, nor too large
+        small = _round_bf16(near) if target == "bf16" else near.astype(np.float16)
+        return small.view(np.uint8), 0
     with np.errstate(over="ignore", invalid="ignore"):
         near = values.astype(np.float32) if BY_NAME[target].bits == 16 else values
         result = _to_bf16(near) if target == "bf16" else near.astype(BY_NAME[target].numpy)
@@ -79,9 +86,18 @@ def _cast_values(raw: Array, source: str, target: str) -> tuple[Array, int]:
 
 def _to_bf16(values: Array) -> Array:
     """Round fp32 to the nearest bf16, ties to even, NaN kept (made quiet)."""
+    quiet = ((values.view(np.uint32) >> 16) | 0x40).astype(np.uint16)
+    return np.where(np.isnan(values), quiet, _round_bf16(values))
+
+
+def _round_bf16(values: Array) -> Array:
+    """Round fp32 that is no NaN to the nearest bf16, ties to even."""
     bits = values.view(np.uint32)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(values), ((bits >> 16) | 0x40).astype(np.uint16), rounded)
+    rounded = bits >> 16
+    rounded &= 1
+    rounded += 0x7FFF
+    rounded += bits
+    return rounded.view(np.uint16)[_HIGH::2].copy()
 
 
 def _carrier(dtype: str) -> str:

@@ -42,9 +42,9 @@ def hf_config(
     inner = written.get("text_config")
     true = dict.fromkeys(biases, True)  # a bias that the config denies would be left out without a word
     if isinstance(inner, Mapping):
-        written["text_config"] = _text_fields(dict(inner) | true, family, dims, dtype, tied)
-        return _tied_at_top(written, dtype, tied)
-    return _text_fields(written | true, family, dims, dtype, tied)
+        fields = _text_fields(dict(inner) | true, family, dims, dtype, tied)
+        return _tied_at_top(written | {"text_config": _old_kind(family, fields)}, dtype, tied)
+    return _old_kind(family, _text_fields(written | true, family, dims, dtype, tied))
 
 
 def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
@@ -116,6 +116,15 @@ def _flat_rope(rope: Mapping[str, Any]) -> dict[str, Any]:
         if name in rope:
             found[name] = rope[name]
     return found
+
+
+def _old_kind(family: Family, written: dict[str, Any]) -> dict[str, Any]:
+    """Name the kind of scaling as the family's class in transformers 4 wants it; version 5 reads both."""
+    scaling = written.get("rope_scaling")
+    if family.scaling_kind == "rope_type" or not isinstance(scaling, Mapping) or "rope_type" not in scaling:
+        return written
+    rest = {name: value for name, value in scaling.items() if name not in ("type", "rope_type")}
+    return written | {"rope_scaling": {family.scaling_kind: scaling["rope_type"], **rest}}
 
 
 def _tied_at_top(written: dict[str, Any], dtype: str, tied: bool) -> dict[str, Any]:

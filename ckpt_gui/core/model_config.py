@@ -69,6 +69,7 @@ class ModelConfig:
         origin: The file they come from: `config.json`, `params.json` or `EXPORT_REPORT.json`.
         raw: The file's content.
         model_type: `model_type` of the text model; None for params.json.
+        whole_type: `model_type` of the whole, of which the text model is a part; None where there is nothing more.
         dims: Sizes by our names, as far as given.
         tie: `tie_word_embeddings` where the file says it, by level: `""` for the top, `text_config` below it.
         flags: `attention_bias`, `mlp_bias`.
@@ -83,6 +84,7 @@ class ModelConfig:
     origin: str
     raw: Mapping[str, Any]
     model_type: str | None = None
+    whole_type: str | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     tie: Mapping[str, bool] = field(default_factory=dict)
     flags: Mapping[str, bool] = field(default_factory=dict)
@@ -134,6 +136,7 @@ def read_config(raw: Mapping[str, Any], origin: str = "config.json") -> ModelCon
         origin=origin,
         raw=raw,
         model_type=str(text.get("model_type") or raw.get("model_type") or "") or None,
+        whole_type=str(raw.get("model_type") or "") or None if text else None,
         dims=dims,
         tie={
             name: level["tie_word_embeddings"] for name, level in levels if _is_bool(level.get("tie_word_embeddings"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("transformers")
 
+
+import torch
 
 from ckpt_gui.core.families.registry import BY_NAME
 from tests.oracles import dense, tiny
@@ -83,3 +86,50 @@ def test_there_and_back(kind: str, layout: str, tmp_path: Path) -> None:
     assert tiny.logits_equal(back, saved)
     again = tiny.export(back, tmp_path / "again", layout)
     assert tiny.differing(tiny.read(again), tiny.read(there)) == []
+
+
+# How each version of transformers spells what turns the heads; version 4's `rope_scaling` is Gemma 3's for its layers
+# with full attention only.
+LINEAR = {"rope_type": "linear", "factor": 8.0}
+ROPE_FIELDS = ("rope_theta", "rope_scaling", "rope_parameters", "rope_local_base_freq", "dtype", "torch_dtype")
+SPELLED = ("llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "smollm3", "olmo2", "cohere", "starcoder2")
+
+
+def spelled(config: dict[str, Any], version: int, scaling: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a config as that version writes it."""
+    kept = {name: value for name, value in config.items() if name not in ROPE_FIELDS}
+    local = config["model_type"] == "gemma3_text"
+    if version == 4:
+        if config["model_type"] == "olmo2" and scaling:  # its class takes nothing but these two
+            scaling = {"type": "linear", "factor": 8.0}
+        old = kept | {"rope_theta": 5432.0, "torch_dtype": "float32"}
+        old |= {"rope_scaling": scaling} if scaling or config["model_type"] not in ("gemma", "gemma2") else {}
+        return old | ({"rope_local_base_freq": 77.0} if local else {})
+    full = {"rope_type": "default", **(scaling or {}), "rope_theta": 5432.0}
+    near = {"rope_type": "default", "rope_theta": 77.0}
+    rope = {"full_attention": full, "sliding_attention": near} if local else full
+    return kept | {"rope_parameters": rope, "dtype": "float32"}
+
+
+@pytest.mark.parametrize("kind", SPELLED)
+@pytest.mark.parametrize("scaling", [None, LINEAR], ids=["plain", "linear"])
+def test_both_spellings_give_one_model(kind: str, scaling: dict[str, Any] | None, tmp_path: Path) -> None:
+    """Whichever version wrote the config, what we write is read alike by the one that runs here."""
+    outs = []
+    for version in (4, 5):
+        saved = tmp_path / f"saved{version}"
+        dense.make(kind).save_pretrained(saved)
+        tiny.write_config(saved, spelled(tiny.raw_config(saved), version, scaling))
+        tiny.assert_clean(saved)
+        outs.append(tiny.export(saved, tmp_path / f"out{version}"))
+        through = [x for x in layouts_of(kind) if x != "meta"][:1]
+        outs += [
+            tiny.export(tiny.export(saved, tmp_path / f"t{version}", x), tmp_path / f"b{version}") for x in through
+        ]
+    own = tmp_path / ("saved5" if tiny.V5 else "saved4")  # the spelling that is this version's own
+    wanted = tiny.logits_of(tiny.load(own))
+    for out in outs:
+        assert torch.equal(tiny.logits_of(tiny.load(out)), wanted)
+    fields = [tiny.config_of(out) for out in outs]
+    told = [n for n in ROPE_FIELDS[:2] + ROPE_FIELDS[3:4] if n in fields[0]] if not tiny.V5 else ["rope_parameters"]
+    assert all({n: f.get(n) for n in told} == {n: fields[0][n] for n in told} for f in fields)

@@ -95,6 +95,22 @@ KINDS: Mapping[str, LayoutKind] = {
             "nanoGPT",
         ),
         LayoutKind(
+            "hf-v5",
+            "Hugging Face (transformers 5)",
+            "safetensors",
+            {"safetensors": "model{suffix}.safetensors", "torch": "pytorch_model{suffix}.bin"},
+            "config.json",
+            "transformers 5 alone",
+        ),
+        LayoutKind(
+            "hf-memory",
+            "transformers 4 in memory",
+            "safetensors",
+            {"safetensors": "model{suffix}.safetensors", "torch": "pytorch_model{suffix}.bin"},
+            "config.json",
+            "transformers 4.52 and later",
+        ),
+        LayoutKind(
             "hf-fused",
             "transformers 5 in memory",
             "safetensors",

@@ -56,5 +56,6 @@ FAMILIES = (
         tie_default=False,
         row_order=(("hf", "halves"), ("litgpt", "halves")),
         source="transformers 4.57 configuration_olmo2",
+        scaling_kind="type",
     ),
 )

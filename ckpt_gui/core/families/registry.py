@@ -13,6 +13,7 @@ from ckpt_gui.core.families import (
     cohere,
     deepseek,
     gemma,
+    gemma3_vision,
     gpt2,
     gpt_neox,
     gpt_oss,
@@ -27,12 +28,12 @@ from ckpt_gui.core.families import (
     smollm3,
     starcoder2,
 )
-from ckpt_gui.core.families.schema import Family, Layout
+from ckpt_gui.core.families.schema import EXTRA, Family, Layout
 from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import Shape
 
 MODULES = (
-    *(llama, mixtral, llama4, mllama, qwen, qwen_moe, gemma, phi, deepseek, gpt_oss),
+    *(llama, mixtral, llama4, mllama, qwen, qwen_moe, gemma, gemma3_vision, phi, deepseek, gpt_oss),
     *(smollm3, olmo2, cohere, starcoder2, gpt2, gpt_neox),
 )
 FAMILIES: tuple[Family, ...] = tuple(family for module in MODULES for family in module.FAMILIES)
@@ -131,14 +132,19 @@ def best_of_family(counts: Counter[str], family: Family, shapes: Mapping[str, Sh
 
 
 def _lacking(counts: Counter[str], match: Match) -> int:
-    """Return how many kinds of expected tensors are not there; optional ones count once one of their set is."""
+    """Return how many kinds of expected tensors are not there; optional ones count once one of their set is.
+
+    A kind of layers of which there is none counts once: dense layers alone are rather a dense family's.
+    """
     rules = match.layout.by_stored
     named = (t if t in rules else match.prefix + t for t in counts)
     present = {anonymous(hub) for t in named if t in rules for hub in rules[t].hubs}
     slots = [(anonymous(slot.key), slot) for slot in match.family.slots]
     sets = {slot.when or slot.group for key, slot in slots if key in present}
     wanted = [key for key, slot in slots if slot.role != "head" and (slot.when or slot.group) in sets | {""}]
-    return len(set(wanted) - present)
+    kinds = {slot.group for _, slot in slots if slot.group} - {EXTRA}
+    absent = kinds - {slot.group for key, slot in slots if key in present}
+    return len(set(wanted) - present) + len(absent)
 
 
 def fits_beside(counts: Counter[str], others: Counter[str]) -> bool:

@@ -128,14 +128,14 @@ class Oracle(Enum):
 
     SAVED = "files that transformers 4.57 and 5 save themselves, and their logits after loading ours"
     LOADED = "its own program loads what is written and computes the same logits; its converter makes the same bytes"
-    CONVERTER = "its own converter makes the same bytes"
+    CONVERTER = "a converter that is not ours makes the same bytes"
     DERIVED = "names and rows derived a second time in the tests, from its own sources; logits after the way back"
     NONE = "not yet checked against anything outside"
 
     @property
     def letter(self) -> str:
         """One letter for a table."""
-        return {"SAVED": "s", "LOADED": "l", "CONVERTER": "c", "DERIVED": "d", "NONE": "–"}[self.name]
+        return {"SAVED": "s", "LOADED": "l", "CONVERTER": "c", "DERIVED": "d", "NONE": "u"}[self.name]
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,8 @@ class Family:
         defaults: Fields of a new config.json where the source has none in Hugging Face's terms.
         spelling: Fields of config.json that transformers 5 calls anew, with the name that version 4 reads, and 5 too.
         source: Where the table was taken from.
+        scaling_kind: Field of `rope_scaling` in which transformers 4 looks for the kind: a few classes of it take
+            nothing but `type` and `factor`.
     """
 
     name: str
@@ -212,6 +214,7 @@ class Family:
     defaults: tuple[tuple[str, object], ...] = ()
     spelling: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    scaling_kind: str = "rope_type"
 
     @cached_property
     def by_slot(self) -> dict[str, Slot]:

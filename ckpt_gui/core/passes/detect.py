@@ -66,19 +66,15 @@ def _with_named(
     plan: Plan, counts: Counter[str], shapes: Mapping[str, Shape], matches: tuple[Match, ...]
 ) -> tuple[Match, ...]:
     """Add the family that the config names: one with more or fewer tensors than it should have fits others better."""
-    for family in map(for_model_type, _model_types(plan.config)):
-        if family is not None and not any(m.family is family for m in matches):
-            own = best_of_family(counts, family, shapes)
-            matches = (*matches, own) if own.matched >= MIN_SHARE * own.total else matches
-    return matches
+    families = [f for f in map(for_model_type, _types(plan)) if f and all(m.family is not f for m in matches)]
+    own = [best_of_family(counts, family, shapes) for family in families]
+    return (*matches, *(m for m in own if m.matched >= MIN_SHARE * m.total))
 
 
-def _model_types(config: ModelConfig | None) -> tuple[str, ...]:
-    """Return the types that a config names: of the text model, and of the whole where that sees images too."""
-    if config is None or not config.is_hf:
-        return ()
-    named = (config.model_type, config.raw.get("model_type"))
-    return tuple(dict.fromkeys(t for t in named if isinstance(t, str) and t))
+def _types(plan: Plan) -> list[str]:
+    """Return the model types that the config names: that of the whole, then that of its text model."""
+    found = (plan.config.whole_type, plan.config.model_type) if plan.config else ()
+    return list(dict.fromkeys(t for t in found if t))
 
 
 def _choose(
@@ -89,14 +85,15 @@ def _choose(
     if wanted is not None:
         match = next((m for m in matches if m.family.name == wanted), None)
         return match, f"The family {wanted} was chosen.", None if match else _wrong_family(wanted, matches)
-    origin = plan.config.origin if plan.config else ""
-    named_types = _model_types(plan.config)
-    for model_type in named_types:
-        match = next((m for m in matches if m.family is for_model_type(model_type)), None)
+    types = _types(plan)
+    for model_type in types:
+        family = for_model_type(model_type)
+        match = next((m for m in matches if m.family is family), None)
         if match:
+            origin = plan.config.origin if plan.config else ""
             return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
-    if named_types:
-        return None, "", _no_table(named_types[0])
+    if types:
+        return None, "", _no_table(next((t for t in types if for_model_type(t)), types[0]))
     if plan.config and (named := _by_params(plan.config, matches)):
         return named, f"params.json has the fields of {named.family.title}'s own files.", None
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)

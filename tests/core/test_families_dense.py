@@ -1,0 +1,209 @@
+"""Every dense family is clean as its slots say, and comes back from every layout byte for byte; no library needed."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckpt_gui.core.families.registry import BY_NAME
+from ckpt_gui.core.families.schema import Family, check_family
+from ckpt_gui.core.fill import open_part
+from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.out_files import Part
+from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.plan import Plan, account
+from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.shape_ops import size_of
+from ckpt_gui.core.tensors import Source
+from tests.core import models
+
+DENSE = (
+    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "smollm3", "olmo2", "cohere", "starcoder2",
+)  # fmt: skip
+DIMS = {
+    "hidden": models.HIDDEN, "heads": models.HEADS, "kv_heads": models.KV_HEADS, "head_dim": models.HEAD_DIM,
+    "ffn": models.FFN, "vocab": models.VOCAB,
+}  # fmt: skip
+LAYERS = 3
+WAYS = [(name, layout.name) for name in DENSE for layout in BY_NAME[name].layouts]
+# Tensors of a layer without optional ones, and those beside the layers, the head among them.
+COUNTS = {
+    "llama": (9, 3), "mistral": (9, 3), "qwen2": (12, 3), "qwen3": (11, 3), "gemma": (9, 3), "gemma2": (11, 3),
+    "gemma3": (13, 3), "smollm3": (9, 3), "olmo2": (11, 3), "cohere": (8, 3), "starcoder2": (10, 4),
+}  # fmt: skip
+
+
+def tensors(family: Family, *, head: bool = True, optional: bool = True) -> models.State:
+    """A model under hub names, each element with a value of its own."""
+    made: models.State = {}
+    begin = 1
+    for slot in family.slots:
+        if (slot.role == "head" and not head) or (slot.when and not optional):
+            continue
+        for layer in range(LAYERS if "{layer}" in slot.key else 1):
+            shape = tuple(size_of(symbol, DIMS) for symbol in slot.shape)
+            made[slot.key.format(layer=layer)] = np.arange(begin, begin + math.prod(shape), dtype=np.float32).reshape(
+                shape
+            )
+            begin += math.prod(shape)
+    return made
+
+
+def config(family: Family, **changes: Any) -> dict[str, Any]:
+    """A config that fits; the optional tensors' flags are true."""
+    flags = {slot.when: True for slot in family.slots if slot.when}
+    named = {"model_type": family.model_types[0], "architectures": [family.architecture]}
+    return models.config(**named, **flags | {"tie_word_embeddings": False} | changes)
+
+
+def written(export: Export) -> Source:
+    """What the files of an export would hold, in memory."""
+    assert not export.blocked
+    arrays = {}
+    for entry in export.entries:
+        out = np.zeros(entry.output.nbytes, np.uint8)
+        open_part(export.plan.source, Part(entry.key, entry), export.plan.dims).read_into(0, out)
+        arrays[entry.key] = out.view(np.float32).reshape(entry.output.shape)
+    beside = {name: json.loads(text) for name, text in export.texts.items()}
+    origin = export.plan.source.sidecars.config  # as the report of an export keeps it
+    return models.source(arrays, beside.get("config.json", origin))
+
+
+def sent(plan: Plan, layout: str) -> Source:
+    """Write a plan in a layout, in memory."""
+    return written(retarget(plan, Target(layout)))
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_tables(name: str) -> None:
+    family = BY_NAME[name]
+    assert check_family(family) == []
+    assert all(layout.source for layout in family.layouts)
+    assert {order for order, _ in family.row_order} == {layout.name for layout in family.layouts}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_counts(name: str) -> None:
+    family = BY_NAME[name]
+    per_layer, beside = COUNTS[name]
+    assert len(tensors(family, optional=False)) == per_layer * LAYERS + beside
+
+
+@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("optional", [True, False])
+def test_clean(name: str, optional: bool) -> None:
+    family = BY_NAME[name]
+    flags = {slot.when: optional for slot in family.slots if slot.when}
+    plan = models.plan(tensors(family, optional=optional), config(family, **flags))
+    assert plan.findings == ()
+    assert plan.family is family
+    assert {name: plan.dims[name] for name in DIMS} == DIMS
+    account(plan)
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_the_flag_that_is_absent_is_the_default(name: str) -> None:
+    family = BY_NAME[name]
+    plan = models.plan(tensors(family, head=False), config(family, tie_word_embeddings=...))
+    assert plan.tie.tied is (True if family.tie_default else None)
+    assert models.codes(plan) == ([] if family.tie_default else ["missing-tensor"])
+
+
+@pytest.mark.parametrize(("name", "layout"), WAYS)
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("optional", [True, False])
+def test_there_and_back(name: str, layout: str, tied: bool, optional: bool) -> None:
+    family = BY_NAME[name]
+    table = family.layout(layout)
+    assert table is not None
+    flags = {slot.when: optional for slot in family.slots if slot.when}
+    start = tensors(family, head=not tied, optional=optional)
+    plan = models.plan(start, config(family, tie_word_embeddings=tied, **flags))
+    nameless = [key for key in start if stored_name(table, key) == key and layout != "hf" and key != "lm_head.weight"]
+    if nameless:
+        export = retarget(plan, Target(layout))
+        assert [f.code for f in export.blocked] == ["unknown-layout"]
+        assert layout in export.blocked[0].message
+        return
+    there = understand(sent(plan, layout))
+    assert [f for f in there.findings if f.severity != "info"] == []
+    assert there.layout is table
+    assert there.tie.tied is tied
+    account(there)
+    assert len(there.source.refs) == len({stored_name(table, key) for key in (*start, "lm_head.weight")}) - (
+        tied and not table.head_always
+    )
+    assert models.stored(sent(there, "hf")) == models.as_bytes(start)
+    assert models.stored(sent(there, layout)) == models.stored(there.source)
+
+
+PAIRS = [(name, first, second) for name, first in WAYS for other, second in WAYS if name == other and first != second]
+
+
+@pytest.mark.parametrize(("name", "first", "second"), [way for way in PAIRS if "hf" not in way])
+def test_from_layout_to_layout(name: str, first: str, second: str) -> None:
+    """Through two layouts, whatever their rows and their fused tensors, as through one."""
+    family = BY_NAME[name]
+    flags = {slot.when: False for slot in family.slots if slot.when}
+    plan = models.plan(tensors(family, optional=False), config(family, **flags))
+    through = understand(sent(understand(sent(plan, first)), second))
+    assert models.stored(through.source) == models.stored(sent(plan, second))
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gemma2", "gemma3", "olmo2", "starcoder2", "qwen3", "cohere"])
+def test_names_alone_tell(name: str) -> None:
+    """Without a config the family is told by the tensors that only it has."""
+    plan = models.plan(tensors(BY_NAME[name], optional=name == "cohere"))
+    assert plan.family is BY_NAME[name]
+    assert "family-ambiguous" not in models.codes(plan)
+
+
+def test_names_alone_do_not_tell_a_llama_from_a_gemma() -> None:
+    plan = models.plan(tensors(BY_NAME["llama"], optional=False))
+    assert plan.family is BY_NAME["llama"]
+    message = models.finding(plan, "family-ambiguous").message
+    assert "Mistral" in message
+    assert "Gemma" in message
+
+
+def test_a_family_is_believed_over_names_that_fit_another_better() -> None:
+    """A Qwen 2 with norms of its heads fits Qwen 3 in more keys; its config says what it should be."""
+    family = BY_NAME["qwen2"]
+    extra = {f"model.layers.{n}.self_attn.q_norm.weight": np.ones(8, np.float32) for n in range(LAYERS)}
+    start = {key: value for key, value in (tensors(family) | extra).items() if not key.endswith("bias")}
+    plan = models.plan(start, config(family))
+    assert plan.family is family
+    assert {"unexpected-tensor", "missing-tensor"} <= set(models.codes(plan))
+
+
+def test_a_config_of_another_model() -> None:
+    plan = models.plan(models.state("meta"), config(BY_NAME["gemma2"]))
+    assert plan.family is None
+    assert "Gemma 2" in models.finding(plan, "unknown-layout").message
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_gemma_3_has_two_rotary_bases(version: int) -> None:
+    """Version 4 needs the one of the layers with a window by its own name; version 5 takes both spellings."""
+    family = BY_NAME["gemma3"]
+    kinds = {
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    }
+    old = {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+    changes = old if version == 4 else {"rope_theta": ..., "rope_parameters": kinds}
+    export = retarget(models.plan(tensors(family, head=False), config(family, **changes)), Target("hf"))
+    found = json.loads(export.texts["config.json"])
+    assert {name: found[name] for name in old} == old
+    assert found.get("rope_parameters", kinds) == kinds
+
+
+def test_olmo_2_names_the_kind_of_scaling_as_its_class_wants_it() -> None:
+    family = BY_NAME["olmo2"]
+    rope = {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}
+    export = retarget(models.plan(tensors(family), config(family, rope_theta=..., rope_parameters=rope)), Target("hf"))
+    assert json.loads(export.texts["config.json"])["rope_scaling"] == {"type": "linear", "factor": 4.0}
