@@ -110,12 +110,15 @@ def _old_rope(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat_rope(rope: Mapping[str, Any]) -> dict[str, Any]:
-    scaling = {name: value for name, value in rope.items() if name != "rope_theta"}
-    found: dict[str, Any] = {"rope_scaling": None if scaling.get("rope_type", "default") == "default" else scaling}
-    for name in ("rope_theta", "partial_rotary_factor"):
-        if name in rope:
-            found[name] = rope[name]
-    return found
+    apart = {"rope_theta", "partial_rotary_factor"}
+    if rope.get("rope_type") == "longrope" and not {"factor", "attention_factor"} & rope.keys():
+        # Phi 3 in version 4 takes these three fields and no other.
+        apart.add("original_max_position_embeddings")
+        scaling = {"type": "longrope"} | {name: rope[name] for name in ("short_factor", "long_factor") if name in rope}
+    else:
+        scaling = {name: value for name, value in rope.items() if name not in apart}
+    plain = rope.get("rope_type", "default") == "default"
+    return {"rope_scaling": None if plain else scaling} | {name: rope[name] for name in sorted(apart & rope.keys())}
 
 
 def _old_kind(family: Family, written: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ _NAMED = re.compile(r"\{(\w+)\}")
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
+@lru_cache(maxsize=1 << 17)  # asked for every key in every pass
 def template(key: str) -> str:
     """Replace each numeric segment by `{}`; braces that stand in the key itself are doubled.
 
@@ -31,6 +32,7 @@ def template(key: str) -> str:
     return _NUMBER.sub(".{}", "." + key)[1:]
 
 
+@lru_cache(maxsize=1 << 17)
 def indices(key: str) -> tuple[int, ...]:
     """Return the numeric segments in order.
 

@@ -127,7 +127,8 @@ def retarget(plan: Plan, target: Target) -> Export:
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
     entries, dropped = _tied(plan, layout, target)
     entries, lacking = to_layout(entries, layout, plan)
-    entries = tuple(_cast(e, target.dtype) for e in entries)
+    own = _own_types(plan, layout)
+    entries = tuple(e if template(e.key) in own else _cast(e, target.dtype) for e in entries)
     loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)
     buffers, gone = _buffers(plan, target)
     aside = ("not-weights", "other-section") if carries_tree(export) else ()
@@ -227,6 +228,13 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
         copy = embedding.renamed(hub, why="the output head is the embedding")
         return (*plan.entries, copy), ()
     return plan.entries, ()
+
+
+def _own_types(plan: Plan, layout: Layout | None) -> set[str]:
+    """Return the templates of stored keys that keep their type: what they hold is worth nothing with fewer bits."""
+    slots = plan.family.by_slot if plan.family and layout else {}
+    own = {hub for hub, slot in slots.items() if slot.own_type}
+    return {anonymous(s) for hub in own if layout and (rule := layout.by_hub.get(hub)) for s in rule.storeds}
 
 
 def _cast(entry: Entry, dtype: str) -> Entry:

@@ -43,7 +43,7 @@ FAMILIES: dict[str, tuple[dict[str, int], dict[str, Any], tuple[int, ...]]] = {
         {"head_dim": ..., "num_experts": 5, "moe_intermediate_size": 10, "shared_expert_intermediate_size": 14},
         (1,),
     ),
-    "qwen3-moe": ({}, {"num_experts": 5, "moe_intermediate_size": 10}, (1,)),
+    "qwen3-moe": ({}, {"num_experts": 5, "moe_intermediate_size": 10}, ()),
     "deepseek-v3": (
         {"head_dim": 4, "kv_heads": 6},
         {"n_routed_experts": 5, "moe_intermediate_size": 10, "q_lora_rank": 9, "kv_lora_rank": 7}
@@ -223,6 +223,14 @@ def mixtral_litgpt(state: State) -> State:
     return renamed(state, (r"\.w3\.", ".fc_2."))
 
 
+def qwen3_moe_litgpt(state: State) -> State:
+    state = put(state, tuple(f"self_attn.{n}.weight" for n in QKV), "self_attn.qkv.weight")
+    return renamed(
+        state, *LLAMA_LITGPT, ("gate_proj", "fc_1"), ("up_proj", "fc_2"), ("down_proj", "proj"),
+        (r"attn\.(.)_norm", r"attn.norm_\1"),
+    )  # fmt: skip
+
+
 def llama4_torchtune(state: State) -> State:
     made = {}
     for key, value in state.items():
@@ -255,6 +263,7 @@ LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
     ),
     ("qwen2-moe", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("qwen3-moe", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
+    ("qwen3-moe", "litgpt"): qwen3_moe_litgpt,
     ("deepseek-v3", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("llama4", "torchtune"): llama4_torchtune,
     ("mllama", "hf-fused"): lambda state: renamed(
@@ -385,7 +394,11 @@ def test_the_routers_correction_may_have_a_type_of_its_own() -> None:
     for key in tensors:
         if key.endswith("e_score_correction_bias"):
             tensors[key] = tensors[key].astype(np.float32)
-    assert models.plan(tensors, config("deepseek-v3")).findings == ()
+    made = models.plan(tensors, config("deepseek-v3"))
+    assert made.findings == ()
+    cast = retarget(made, Target("hf", dtype="bf16"))
+    assert {e.output.dtype for e in cast.entries if e.key.endswith("correction_bias")} == {"fp32"}
+    assert {e.output.dtype for e in cast.entries if not e.key.endswith("correction_bias")} == {"bf16"}
 
 
 def test_latent_sizes_are_held_against_the_config() -> None:

@@ -49,6 +49,18 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "phi-norms": ("PhiConfig", {**BASE, "qk_layernorm": True}, "phi"),
     "phi3": ("Phi3Config", {**BASE, "pad_token_id": 0}, "phi3"),
     "phi3-all-heads": ("Phi3Config", {**ALL_HEADS, "pad_token_id": 0}, "phi3"),
+    "phi3-long": (
+        "Phi3Config",
+        {**BASE, "pad_token_id": 0, "original_max_position_embeddings": 16}
+        | {
+            "rope_scaling": {
+                "type": "longrope",
+                "short_factor": [1.0, 1.1, 1.2, 1.3],
+                "long_factor": [2.0, 3.0, 4.0, 5.0],
+            }
+        },
+        "phi3",
+    ),
     "phi3-tied": ("Phi3Config", {**BASE, "pad_token_id": 0, "tie_word_embeddings": True}, "phi3"),
     "gpt2": ("GPT2Config", {"n_embd": 48, "n_head": 6, "n_layer": 3, "vocab_size": 80, "n_positions": 64}, "gpt2"),
     "gpt2-untied": (
@@ -69,6 +81,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "qwen3-moe": ("Qwen3MoeConfig", {**MOE, "num_experts": 4, "mlp_only_layers": [1]}, "qwen3-moe"),
     "qwen3-moe-biases": ("Qwen3MoeConfig", {**MOE, "num_experts": 4, "attention_bias": True}, "qwen3-moe"),
+    "qwen3-moe-all": ("Qwen3MoeConfig", {**MOE, "num_experts": 4, "norm_topk_prob": True}, "qwen3-moe"),
     "deepseek-v2": ("DeepseekV2Config", {**MLA, "q_lora_rank": 24}, "deepseek-v2"),
     "deepseek-v2-lite": ("DeepseekV2Config", {**MLA, "q_lora_rank": None}, "deepseek-v2"),
     "deepseek-v3": ("DeepseekV3Config", {**MLA, "q_lora_rank": 24}, "deepseek-v3"),

@@ -91,6 +91,10 @@ LIT: dict[str, dict[str, Any]] = {
         "parallel_residual": True, "rotary_percentage": 0.25,
     },
     "mixtral": {"name": "Mixtral-x", "mlp_class_name": "LLaMAMoE", "n_expert": 4, "n_expert_per_token": 2},
+    "qwen3-moe-all": {
+        "name": "Qwen3-x", "mlp_class_name": "LLaMAMoE", "n_expert": 4, "n_expert_per_token": 2,
+        "moe_intermediate_size": 20, "norm_qk": True, "norm_eps": 1e-6,
+    },
 }  # fmt: skip
 
 
@@ -120,6 +124,9 @@ def test_litgpts_converters_and_model(case: str, tmp_path: Path) -> None:
     if case == "gpt-neox":
         there.copy_weights_gpt_neox(config, wanted, tiny.read(saved))
         back.copy_weights_gpt_neox(config, made, tiny.read(out))
+    elif case == "qwen3-moe-all":
+        there.copy_weights_qwen_3(config, {}, wanted, tiny.read(saved))
+        back.copy_weights_qwen_3(config, made, tiny.read(out))
     elif case == "mixtral":
         there.copy_weights_hf_llama(config, {}, wanted, tiny.read(saved))
         back.copy_weights_llama(config, made, tiny.read(out))
@@ -263,7 +270,7 @@ def test_mistral_inference(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------- spelling of configs
 
 
-@pytest.mark.parametrize("case", ["qwen3-moe", "gpt-neox-base", "phi", "phi3", "mixtral", "deepseek-v3"])
+@pytest.mark.parametrize("case", ["qwen3-moe", "gpt-neox-base", "phi", "phi3", "phi3-long", "mixtral", "deepseek-v3"])
 def test_configs_of_version_5_are_written_for_both(case: str, tmp_path: Path) -> None:
     """Exports of folders that version 5 wrote give the same logits in whichever version runs this."""
     saved = moe.save(case, tmp_path / "saved")
@@ -273,8 +280,10 @@ def test_configs_of_version_5_are_written_for_both(case: str, tmp_path: Path) ->
         base = config.pop("rotary_emb_base", config.pop("rope_theta", None))
         config.pop("rope_theta", None)
         config.pop("partial_rotary_factor", None)
-        config.pop("rope_scaling", None)
-        config["rope_parameters"] = {"rope_type": "default", "rope_theta": base}
+        scaling = config.pop("rope_scaling", None) or {"type": "default"}
+        config["rope_parameters"] = {**scaling, "rope_type": scaling["type"], "rope_theta": base}
+        if case == "phi3-long":
+            config["rope_parameters"]["original_max_position_embeddings"] = config["original_max_position_embeddings"]
         config["rope_parameters"] |= {"partial_rotary_factor": share} if share is not None else {}
         if case == "qwen3-moe":
             config["num_local_experts"] = config.pop("num_experts")

@@ -6,6 +6,7 @@ Sources: transformers 4.57 `modeling_qwen2_moe.py`, `modeling_qwen3_moe.py`, tra
 
 from __future__ import annotations
 
+from ckpt_gui.core.families.decoder import LITGPT
 from ckpt_gui.core.families.experts import experts, fused
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 
@@ -63,7 +64,19 @@ def _layouts(slots: tuple[Slot, ...], source: str) -> tuple[Layout, ...]:
     )
 
 
-_ROW_ORDER = (("hf", "halves"), ("hf-fused", "halves"))
+_QWEN3_LITGPT = LITGPT.of(
+    tuple(s for s in QWEN3_SLOTS if s.group != "dense"),  # its models have experts in every layer, or in none
+    pairs=False,
+    oracle=Oracle.LOADED,
+    parts={
+        "mlp.gate": "mlp.gate",
+        "mlp.experts.{expert}.gate_proj": "mlp.experts.{expert}.fc_1",
+        "mlp.experts.{expert}.up_proj": "mlp.experts.{expert}.fc_2",
+        "mlp.experts.{expert}.down_proj": "mlp.experts.{expert}.proj",
+    },
+    source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_qwen_3",
+)
+_ROW_ORDER = (("hf", "halves"), ("hf-fused", "halves"), ("litgpt", "halves"))
 
 FAMILIES = (
     Family(
@@ -83,7 +96,7 @@ FAMILIES = (
         ("qwen3_moe",),
         "Qwen3MoeForCausalLM",
         QWEN3_SLOTS,
-        _layouts(QWEN3_SLOTS, "transformers 4.57 modeling_qwen3_moe"),
+        (*_layouts(QWEN3_SLOTS, "transformers 4.57 modeling_qwen3_moe"), _QWEN3_LITGPT),
         tie_default=False,
         row_order=_ROW_ORDER,
         spelling=(("num_local_experts", "num_experts"),),

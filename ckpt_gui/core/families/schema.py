@@ -31,7 +31,7 @@ class Slot:
             empty where it is always there.
         group: Kind of layer that has it (`dense`, `moe`), where layers are of several kinds; a layer is of the kinds of
             which it has a tensor. Empty where every layer has it.
-        own_type: True if it may well have another element type than the rest.
+        own_type: True if it may well have another element type than the rest, and keeps it when those are cast.
     """
 
     key: str
