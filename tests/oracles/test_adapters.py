@@ -55,6 +55,7 @@ def lora(**options: Any) -> Any:
 
 def adapted(model: Any, config: Any, *, whole_numbers: bool = False) -> Any:
     """Return a PEFT model with every trained tensor random."""
+    torch.manual_seed(1)  # peft's own start values stay in A
     made = peft.get_peft_model(copy.deepcopy(model), config).eval()
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
@@ -82,6 +83,11 @@ def logits_of(model: Any) -> Tensor:
     return tiny.logits_of(model)
 
 
+def assert_same_logits(found: Tensor, wanted: Tensor) -> None:
+    """What is merged is added up in another order; attention makes more of that than a sum does."""
+    assert_near(found, wanted, 2e-4)
+
+
 def assert_near(found: Tensor, wanted: Tensor, tolerance: float = 2e-6) -> None:
     assert (found - wanted).abs().max() <= tolerance * wanted.abs().max().clamp(min=1)
 
@@ -96,7 +102,7 @@ def test_merge_agrees_with_peft(kind: str, tied: bool, tmp_path: Path, capsys: p
     wanted_logits = logits_of(trained)
     out = merged(tmp_path / "base", tmp_path / "adapter", tmp_path / "out")
     capsys.readouterr()
-    assert_near(logits_of(tiny.load(out)), wanted_logits, 2e-5)
+    assert_same_logits(logits_of(tiny.load(out)), wanted_logits)
     tiny.assert_clean(out)
     apart = tied and kind in ("saved", "saved-embedding", "head", "embedding", "embedding-dora")
     assert tiny.raw_config(out)["tie_word_embeddings"] is (tied and not apart)
@@ -119,7 +125,7 @@ def test_merge_into_other_layouts(stored: str, to: str, tmp_path: Path, capsys: 
     out = merged(base, tmp_path / "adapter", tmp_path / "out", to=to)
     capsys.readouterr()
     back = tiny.export(out, tmp_path / "back", "hf")
-    assert_near(logits_of(tiny.load(back)), logits_of(trained), 2e-5)
+    assert_same_logits(logits_of(tiny.load(back)), logits_of(trained))
 
 
 def test_bf16_is_the_rounded_fp32(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +162,7 @@ def test_unmerged_state_dicts(kind: str, tied: bool, tmp_path: Path, capsys: pyt
     assert "--lora-alpha" in capsys.readouterr().err
     assert main(["fix", str(path), "-o", str(tmp_path / "out"), "--to", "hf", "--lora-alpha", str(ALPHA)]) == 0
     assert "Merge the adapter" in capsys.readouterr().err
-    assert_near(logits_of(tiny.load(tmp_path / "out")), logits_of(trained), 2e-5)
+    assert_same_logits(logits_of(tiny.load(tmp_path / "out")), logits_of(trained))
 
 
 def test_peft_reads_what_same_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,14 +250,14 @@ def test_torchtune_adapters(kind: str, dora: bool, tmp_path: Path, capsys: pytes
     assert main(["fix", str(adapter), "-o", str(there), "--to", "hf", "--base", str(tmp_path / "hf")]) == 0
     capsys.readouterr()
     again = peft.PeftModel.from_pretrained(copy.deepcopy(model), there).eval()
-    assert_near(logits_of(again), wanted, 2e-5)
+    assert_same_logits(logits_of(again), wanted)
     back = tmp_path / "back"
     assert main(["fix", str(there), "-o", str(back), "--to", "torchtune", "--base", str(tmp_path / "hf")]) == 0
     capsys.readouterr()
     assert tiny.differing(tiny.read(back), tiny.read(adapter)) == []
     out = merged(tmp_path / "hf", adapter, tmp_path / "out")
     capsys.readouterr()
-    assert_near(logits_of(tiny.load(out)), wanted, 2e-5)
+    assert_same_logits(logits_of(tiny.load(out)), wanted)
 
 
 def test_torchtune_merges_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
