@@ -19,6 +19,7 @@ from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.shape_ops import size_of
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.writer import use_with
 from tests.core import models
 
 DENSE = (
@@ -207,3 +208,25 @@ def test_olmo_2_names_the_kind_of_scaling_as_its_class_wants_it() -> None:
     rope = {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}
     export = retarget(models.plan(tensors(family), config(family, rope_theta=..., rope_parameters=rope)), Target("hf"))
     assert json.loads(export.texts["config.json"])["rope_scaling"] == {"type": "linear", "factor": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "tied", "wanted"),
+    [("qwen2", True, "QWEN2"), ("gemma", True, "GEMMA"), ("gemma2", False, "GEMMA2"), ("mistral", False, "MISTRAL")],
+)
+def test_the_report_names_torchtunes_model_type(name: str, tied: bool, wanted: str) -> None:
+    family = BY_NAME[name]
+    plan = models.plan(tensors(family, head=not tied, optional=False), config(family, tie_word_embeddings=tied))
+    used = use_with(retarget(plan, Target("torchtune")))
+    assert used["torchtune_model_type"] == wanted
+    assert ("warning" in used) == (name == "gemma2")
+
+
+def test_what_can_not_be_known_of_a_gemma_2_of_torchtune_is_said() -> None:
+    family = BY_NAME["gemma2"]
+    start = tensors(family, head=False, optional=False)
+    plan = models.plan(start, config(family, tie_word_embeddings=True, attention_bias=False))
+    there = understand(sent(plan, "torchtune"))
+    assert there.status == "clean"
+    assert "0.6.1" in models.finding(there, "layout-ambiguous").message
+    assert "layout-ambiguous" not in models.codes(understand(sent(there, "hf")))

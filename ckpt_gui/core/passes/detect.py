@@ -59,6 +59,8 @@ def detect(plan: Plan) -> Plan:
     if models:
         plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
     plan = plan.found(doubt) if doubt else plan
+    text, fix = match.layout.caution
+    plan = plan.found(Finding("layout-ambiguous", "info", text, fix=fix)) if text else plan
     return plan.found(_prefix_finding(match)) if match.prefix else plan
 
 
