@@ -328,9 +328,3 @@ def _ways(family: Family, style: str, shapes: set[str]) -> tuple[object, ...]:
 
 def _hubs(rule: Rule) -> tuple[str, ...]:
     return tuple(hub.replace("{layer}", "0").replace("{expert}", "0") for hub in rule.hubs)
-
-
-def refs_of(adapter: Adapter) -> tuple[TensorRef, ...]:
-    """Return every tensor of an adapter."""
-    pairs = (ref for lora in adapter.loras for ref in lora.refs)
-    return (*pairs, *adapter.whole.values(), *adapter.replaced, *adapter.odd)
