@@ -207,6 +207,7 @@ class Family:
         source: Where the table was taken from.
         scaling_kind: Field of `rope_scaling` in which transformers 4 looks for the kind: a few classes of it take
             nothing but `type` and `factor`.
+        exact: Every tensor with its shape, where transformers and not a table says what is expected.
     """
 
     name: str
@@ -221,6 +222,7 @@ class Family:
     spelling: tuple[tuple[str, str], ...] = ()
     source: str = ""
     scaling_kind: str = "rope_type"
+    exact: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @cached_property
     def by_slot(self) -> dict[str, Slot]:

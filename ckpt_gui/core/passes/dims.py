@@ -121,6 +121,8 @@ def _extra_layers(plan: Plan) -> set[int]:
 def _other_counts(plan: Plan) -> dict[str, int]:
     """Return how many blocks other parts of the model have, such as an image encoder: one more than the highest."""
     assert plan.family is not None
+    if plan.family.exact:
+        return {}
     names = {name for slot in plan.family.slots for name in index_names(slot.key)} - {"layer", "expert"}
     return {name + "s": _count(plan.entries, plan, name) for name in names}
 
