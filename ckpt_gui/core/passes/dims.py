@@ -70,7 +70,7 @@ def _vocab(plan: Plan, given: Mapping[str, int]) -> int | None:
 
 def _rows(plan: Plan, role: str) -> int | None:
     slot = next((s for s in plan.family.slots if s.role == role), None) if plan.family else None
-    hub = slot.key if slot and slot.shape[0] == "vocab" else None
+    hub = slot.key if slot and slot.shape[:1] in (("vocab",), ()) else None
     entry = next((e for e in plan.entries if e.key == hub), None)
     return entry.output.shape[0] if entry and entry.output.shape else None
 
