@@ -116,16 +116,15 @@ def _choose(
         match = next((m for m in matches if m.family.name == wanted), None)
         return match, f"The family {wanted} was chosen.", None if match else _wrong_family(wanted, matches)
     types = _types(plan)
-    for model_type in types:
-        family = for_model_type(model_type)
-        match = next((m for m in matches if m.family is family), None)
-        if match:
-            origin = plan.config.origin if plan.config else ""
-            return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
+    named = [(m, t) for t in types for m in matches if m.family is for_model_type(t)]
+    if named:  # of a whole with images and its text model, that of which least is lacking
+        match, model_type = min(named, key=lambda pair: pair[0].lacking)
+        origin = plan.config.origin if plan.config else ""
+        return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
     if types:
         return None, "", _no_table(next((t for t in types if for_model_type(t)), types[0]), plan)
-    if plan.config and (named := _by_params(plan.config, matches)):
-        return named, f"params.json has the fields of {named.family.title}'s own files.", None
+    if plan.config and (own := _by_params(plan.config, matches)):
+        return own, f"params.json has the fields of {own.family.title}'s own files.", None
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)
     if len({m.family.name for m in fitting}) == 1:
         return fitting[0], f"Only {fitting[0].family.title} has exactly these tensors.", None
