@@ -292,7 +292,7 @@ def adapter_family(plan: Plan) -> Plan:
         return plan.found(Finding("unknown-layout", "error" if wanted else "warning", text, blocking=bool(wanted)))
     if not fitting:
         return plan
-    titles = ", ".join(f.title for f in fitting)
+    titles = ", ".join(f.title for f in fitting[:4]) + (f" and {len(fitting) - 4} more" if len(fitting) > 4 else "")
     if len(fitting) == 1:
         return plan.replace(family=fitting[0])
     if _agree(fitting, plan.adapter):
