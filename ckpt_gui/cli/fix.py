@@ -238,8 +238,11 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
     _announce(export)
     if export.blocked:
         return _refuse(args, export)
+    from ckpt_gui.core.target_folder import abandoned
     from ckpt_gui.core.writer import write_export
 
+    for part in abandoned(Path(args.out)):
+        say(f"an export that was killed has left {part}; it is no use any more and can be removed.")
     try:
         with progress_bar() as progress:
             result = write_export(

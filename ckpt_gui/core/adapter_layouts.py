@@ -14,11 +14,11 @@ from typing import Any
 from ckpt_gui.core.adapters import PREFIX, Adapter, Lora
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
-from ckpt_gui.core.families.rules import to_hub, to_stored
-from ckpt_gui.core.families.schema import Layout, Rule
+from ckpt_gui.core.families.rules import parted, to_hub, to_stored
+from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import anonymous, bind, indices, safe_text, template
 from ckpt_gui.core.passes.adapter import BASE_LAYOUT, LAYOUTS, scaled_biases, scales
-from ckpt_gui.core.passes.check import stored_key
+from ckpt_gui.core.passes.check import stored_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.tensors import TensorSpec
 
@@ -127,14 +127,15 @@ def _rows(name: str, expr: Expr, plan: Plan, layout: Layout) -> list[tuple[str, 
     made = []
     for hub, part in to_hub(rule, expr, bind(rule.name, name)):
         target = after.by_hub.get(template(hub))
-        if target is None or not isinstance(target.hub, str) or target.stack or target.merges:
+        if target is None or not isinstance(target.hub, str) or target.stack:
             raise _Refused("is fused with others there, and a pair can not be put together with those of others")
-        made.append((stored_key(target, hub), _moved(target, part)))
+        parts = parted(target, part) if target.merges else [to_stored(target, [part])]
+        made += list(zip(stored_keys(target, hub), map(_by_rows, parts), strict=True))
     return made
 
 
-def _moved(rule: Rule, part: Expr) -> Expr:
-    expr = to_stored(rule, [part])
+def _by_rows(expr: Expr) -> Expr:
+    """Return what moves rows and nothing else, as B and the lengths have rows and nothing else of the weight."""
     names = {op.name for op in Entry(TensorSpec("", "", ()), expr).ops} if isinstance(expr, Made) else set()
     if not names <= set(_BY_ROWS):
         raise _Refused("is stored in another shape there")

@@ -24,6 +24,7 @@ _PEFT = re.compile(
 )
 _TUNE = re.compile(r"(?P<module>.+)\.(?:(?P<part>lora_[ab])\.weight|(?P<length>magnitude))\Z")
 _TRAINED = re.compile(r"(?P<module>.+)\.modules_to_save(?:\.(?P<name>[^.]+))?\.(?P<leaf>weight|bias)\Z")
+_HEADS = ("lm_head", "embed_out", "output", "score")
 _MOST_PATTERN = 200  # characters of a pattern of adapter_config.json that is tried on names
 _MOST_REPEATS = 3
 _REPEATED = re.compile(r"[*+?{]")
@@ -213,11 +214,14 @@ class _Tune(_Peft):
 
 
 def _inside(loras: list[Lora], whole: Mapping[str, TensorRef]) -> bool:
-    """Return True if the weights that the adapter changes are there too (PEFT stores an adapted embedding beside)."""
-    held = [lora for lora in loras if f"{lora.module}.weight" in whole]
-    return any(not lora.embedding and not lora.module.endswith("lm_head") for lora in held) or (
-        bool(held) and len(whole) > 2 * len(loras) + 4
-    )
+    """Return True if the weights that the adapter changes are there too.
+
+    PEFT stores the weight of an adapted embedding or head beside its pair in adapters also: they do not count.
+    """
+    inner = [x for x in loras if not x.embedding and not x.module.endswith(_HEADS)]
+    if not inner:
+        return len(whole) > 2 * len(loras) + 4
+    return 2 * sum(1 for x in inner if f"{x.module}.weight" in whole) > len(inner)
 
 
 def _scaled(lora: Lora, config: Mapping[str, Any], alpha: float | None) -> Lora:

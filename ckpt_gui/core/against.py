@@ -18,6 +18,7 @@ from typing import Any, Literal
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE, num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.exprs import stream_of
+from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known, find_known
 from ckpt_gui.core.families.registry import BY_NAME as FAMILIES
 from ckpt_gui.core.families.registry import for_model_type
@@ -164,7 +165,12 @@ def against_known(plan: Plan, model: Known) -> Against:
 
 def against_config(plan: Plan, config: ModelConfig, name: str) -> Against:
     """Compare names and shapes with those that a config tells."""
-    family = for_model_type(config.model_type) if config.model_type else plan.family or FAMILIES["llama"]
+    types = [t for t in (config.whole_type, config.model_type) if t]
+    family = for_model_type(types[0]) if types else plan.family or FAMILIES["llama"]
+    if family is None and generic.available():
+        saved = generic.saved_for(config.raw)
+        family = None if saved.problem else generic.family_of(saved)
+    family = family or for_model_type(config.model_type)  # of a larger model, the text model alone
     if family is None:
         text = f"{safe_text(name)} says model_type {safe_text(str(config.model_type), 40)}, a family without a table."
         raise CheckpointError("unknown-layout", text, fix="Name a checkpoint of that model instead.")
@@ -199,7 +205,8 @@ def _rows(
 def _shape_state(shape: tuple[int, ...], wanted: Sequence[int | None], symbols: Sequence[str]) -> State:
     if len(shape) != len(wanted):
         return "shape"
-    wrong = [s for a, b, s in zip(shape, wanted, symbols, strict=True) if b is not None and a != b]
+    named = symbols if len(symbols) == len(shape) else [""] * len(shape)  # transformers gives sizes without names
+    wrong = [s for a, b, s in zip(shape, wanted, named, strict=True) if b is not None and a != b]
     return "fits" if not wrong else "vocab" if wrong == ["vocab"] else "shape"
 
 

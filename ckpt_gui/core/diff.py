@@ -85,7 +85,7 @@ def diff_expected(export: Export) -> Diff:
         if ref.key in clashing:
             rows.append(_clash(ref))
         else:
-            wanted = _wanted(hub.get(id(ref)), shapes)
+            wanted = _wanted(ref, hub.get(id(ref)), shapes)
             rows.append(_entry(ref, uses, wanted, head, id(ref) in loose))
     rows += [_dropped(d) for d in (*export.dropped, *export.beside)]
     rows += _missing(plan, export, shapes)
@@ -103,9 +103,11 @@ def _uses(export: Export) -> list[tuple[TensorRef, list[Entry]]]:
     return list(uses.values())
 
 
-def _wanted(entry: Entry | None, shapes: Mapping[str, tuple[int | None, ...]]) -> tuple[int | None, ...] | None:
-    """Return the shape expected of a stored tensor; None where it is fused, and its parts have been checked."""
-    if entry is None or (isinstance(entry.expr, Made) and entry.output.shape != entry.ref.shape):
+def _wanted(
+    ref: TensorRef, entry: Entry | None, shapes: Mapping[str, tuple[int | None, ...]]
+) -> tuple[int | None, ...] | None:
+    """Return the shape expected of a stored tensor; None where it is a part of another, which has been checked."""
+    if entry is None or (isinstance(entry.expr, Made) and entry.output.shape != ref.shape):
         return None
     return shapes.get(entry.key)
 

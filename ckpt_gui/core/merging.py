@@ -193,7 +193,7 @@ class _Work:
         """Return True if the adapter has a whole tensor that was trained apart from the base's."""
         module = name.rpartition(".")[0]
         stated = self.adapter.config.get("modules_to_save")
-        saved = [str(m) for m in stated] if isinstance(stated, list) else []
+        saved = [str(m) for m in stated] if isinstance(stated, list) else [stated] if isinstance(stated, str) else []
         listed = any(module == m or module.endswith(f".{m}") for m in saved)
         return name in self.adapter.whole and (name in self.adapter.trained or listed)
 

@@ -6,13 +6,16 @@ what tensor-parallel ranks hold alike), and can be cancelled; its result goes in
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.exprs import Made, stream_of
+from ckpt_gui.core.families import generic
 from ckpt_gui.core.ops import RefStream, read_any
 from ckpt_gui.core.passes import JUDGEMENT, NAMES_AND_SHAPES
+from ckpt_gui.core.passes.detect import lacks_table
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.plan import Entry, Evidence, Plan, Policy, Replica, TieName, account
 from ckpt_gui.core.tensors import Source, TensorRef
@@ -69,8 +72,19 @@ def probe(
         Cancelled: `cancelled` said so.
         CheckpointError: The bytes can not be read.
     """
+    plan = _ask_transformers(plan, progress, cancelled)
     evidence = _probe_pair(plan, budget, progress, cancelled)
     return _probe_ranks(plan, evidence, budget, progress, cancelled) if plan.source.ranks else evidence
+
+
+def _ask_transformers(plan: Plan, progress: Progress | None, cancelled: IsCancelled | None) -> Plan:
+    """Have transformers say what it writes for a config whose family has no table, if it is installed."""
+    if plan.config is None or plan.evidence.saved is not None or not lacks_table(plan) or not generic.available():
+        return plan
+    if progress:
+        progress("Asking transformers for the layout", 0, 1)
+    saved = generic.saved_for(plan.config.raw, cancelled)
+    return normalise(plan.source, plan.policy, dataclasses.replace(plan.evidence, saved=saved))
 
 
 def _probe_pair(plan: Plan, budget: int | None, progress: Progress | None, cancelled: IsCancelled | None) -> Evidence:
@@ -91,7 +105,7 @@ def _with_pair(plan: Plan, equal: bool) -> Evidence:
     assert plan.tie.embedding is not None
     assert plan.tie.head is not None
     pairs = {**plan.evidence.pairs, pair_key(plan.tie.embedding, plan.tie.head): _word(equal)}
-    return Evidence(pairs, plan.evidence.replicas, plan.evidence.repeat)
+    return dataclasses.replace(plan.evidence, pairs=pairs)
 
 
 def _word(equal: bool) -> TieName:
@@ -142,7 +156,7 @@ def _probe_ranks(
     """Compare what several ranks hold, and see whether neighbours hold the same key/value heads."""
     repeat = evidence.repeat or (_find_repeat(plan, budget, cancelled) if plan.shared else 0)
     if repeat > 1 and not evidence.repeat:  # the ranks hold other tensors than it seemed
-        plan = normalise(plan.source, plan.policy, Evidence(evidence.pairs, evidence.replicas, repeat))
+        plan = normalise(plan.source, plan.policy, dataclasses.replace(evidence, repeat=repeat))
     facts = dict(evidence.replicas)
     waiting = [r for r in plan.replicas if r.name not in facts]
     total, done = sum(r.kept.nbytes * (1 + len(r.copies)) for r in waiting), 0
@@ -151,7 +165,11 @@ def _probe_ranks(
         done += replica.kept.nbytes * (1 + len(replica.copies))
         if progress:
             progress("Comparing what the ranks hold alike", done, total)
-    return Evidence(evidence.pairs, facts, repeat) if facts != evidence.replicas or repeat else evidence
+    return (
+        dataclasses.replace(evidence, replicas=facts, repeat=repeat)
+        if facts != evidence.replicas or repeat
+        else evidence
+    )
 
 
 def _pairs(replica: Replica) -> Iterator[tuple[TensorRef, TensorRef]]:
@@ -183,6 +201,6 @@ def understand(
     gathered = _gather(source, policy, Evidence())
     plan = _judge(gathered, Evidence())
     evidence = probe(plan, budget=budget, progress=progress, cancelled=cancelled)
-    if evidence.repeat > 1:
+    if evidence.repeat > 1 or evidence.saved is not None:
         return normalise(source, policy, evidence)
     return plan if evidence is plan.evidence else _judge(gathered, evidence)

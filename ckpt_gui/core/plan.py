@@ -19,6 +19,7 @@ from ckpt_gui.core.ops import Op
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
 
 if TYPE_CHECKING:
+    from ckpt_gui.core.families.generic import Saved
     from ckpt_gui.core.families.schema import Family, Layout
     from ckpt_gui.core.model_config import ModelConfig
 
@@ -159,11 +160,13 @@ class Evidence:
         pairs: (embedding, head) → `equal` or `different`.
         replicas: Name of a group of copies (see `Replica`) → `equal` or `different`.
         repeat: How many neighbouring ranks hold the same key/value heads; 0 if that was not looked at.
+        saved: What transformers writes for the config, where no table has its family; None if it was not asked.
     """
 
     pairs: Mapping[tuple[str, str], TieName] = field(default_factory=dict)
     replicas: Mapping[tuple[str, ...], TieName] = field(default_factory=dict)
     repeat: int = 0
+    saved: Saved | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,25 @@ def leftovers(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(p for p in _listed(parent) if p.name.startswith(PREFIX) and p.name.endswith(SUFFIX)))
 
 
+def abandoned(folder: Path) -> tuple[Path, ...]:
+    """Return those leftovers beside a target whose program no longer runs: they can be removed."""
+    return tuple(p for p in leftovers(existing_parent(folder)) if not _runs(p))
+
+
+def _runs(part: Path) -> bool:
+    """Return True if the program that made a part is still there, by the process number in its name."""
+    number = part.name.removesuffix(SUFFIX).removesuffix("-old").split("-")[-2:][0]
+    if os.name == "nt" or not number.isascii() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _listed(folder: Path) -> Iterable[Path]:
     try:
         return list(folder.iterdir())

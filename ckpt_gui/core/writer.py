@@ -339,15 +339,23 @@ def use_with(export: Export) -> dict[str, str]:
     """Return how the export is used: for torchtune the model_type, and what its own type would do to an untied head."""
     if export.layout is None or export.plan.family is None or export.layout.name not in ("torchtune", "meta"):
         return {}
-    tied = bool(export.plan.tie.tied)
-    if export.plan.family.name == "mistral":
-        model_type = "MISTRAL"
-    else:
-        model_type = "LLAMA3_2" if tied else "LLAMA3" if export.plan.dims.get("vocab", 0) >= 128000 else "LLAMA2"
-    note = {"torchtune_model_type": model_type}
-    if not tied and export.plan.family.name == "llama":
-        note["warning"] = (
-            "The head is its own. torchtune's LLAMA3_2 builders always tie and would drop it: use "
-            f"{model_type} with an untied builder (llama3_1)."
-        )
+    tied, tune = bool(export.plan.tie.tied), export.plan.family.layout("torchtune")
+    if export.plan.family.name == "llama":
+        return _llama_with_torchtune(tied, export.plan.dims.get("vocab", 0))
+    if tune is None or not tune.program_type:
+        return {}
+    note = {"torchtune_model_type": tune.program_type}
+    if not tied and tune.always_ties:
+        note["warning"] = "The head is its own. torchtune's builders of this family always tie, and refuse it."
     return note
+
+
+def _llama_with_torchtune(tied: bool, vocab: int) -> dict[str, str]:
+    model_type = "LLAMA3_2" if tied else "LLAMA3" if vocab >= 128000 else "LLAMA2"
+    if tied:
+        return {"torchtune_model_type": model_type}
+    warning = (
+        "The head is its own. torchtune's LLAMA3_2 builders always tie and would drop it: use "
+        f"{model_type} with an untied builder (llama3_1)."
+    )
+    return {"torchtune_model_type": model_type, "warning": warning}

@@ -12,6 +12,7 @@ import pytest
 from ckpt_gui import normalise_state_dict
 from ckpt_gui.core.adapters import untried_patterns
 from ckpt_gui.core.casts import cast
+from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.memory import from_state_dict
@@ -630,3 +631,76 @@ def test_unmerged_in_memory_is_merged() -> None:
     assert torch.equal(half, (w + 0.5 * (b @ a)).bfloat16())
     rows = _merged(MergeLora(0.5, True), [w, a, b, torch.ones(6)])
     assert torch.allclose(torch.linalg.norm(rows, dim=1), torch.ones(6))
+
+
+def test_an_adapter_of_the_head_alone_is_no_model() -> None:
+    """PEFT stores the head's own weight beside the pair."""
+    made = {"lm_head": (numbers((RANK, 4), 1), numbers((8, RANK), 2))}
+    plan = adapter_plan(peft(made) | {f"{PREFIX}lm_head.base_layer.weight": numbers((8, 4), 3)}, peft_config())
+    assert plan.adapter is not None
+    assert plan.merged is None
+
+
+def test_unmerged_torchtune(tmp_path: Path) -> None:
+    tune, _ = base(layout="torchtune")
+    names = ["layers.0.attn.q_proj", "layers.1.mlp.w2"]
+    made = pairs(tune, names)
+    tensors = {f"_orig_mod.{key}": value for key, value in tune.items()}
+    for name, (a, b) in made.items():
+        tensors |= {f"_orig_mod.{name}.lora_a.weight": a, f"_orig_mod.{name}.lora_b.weight": b}
+    plan = models.plan(tensors, models.config(), lora_alpha=float(ALPHA))
+    assert codes(plan, "warning") == ["lora-unmerged", "wrapper-prefix"]
+    found = written(plan, tmp_path / "out", "hf")
+    wanted = written(models.plan(merged_by_numpy(tune, made), models.config()), tmp_path / "wanted", "hf")
+    assert found == wanted
+
+
+def test_merge_into_shards_that_stay_shards(tmp_path: Path) -> None:
+    hf, _ = base()
+    folder = models.save_shards(tmp_path / "base", hf, 3, config=models.config())
+    made = pairs(hf, all_modules())
+    tensors = peft(made) | {PREFIX + HEAD: hf[HEAD] + 1, PREFIX + "score.weight": numbers((2, 3), 1)}
+    with open_checkpoint(folder) as source:
+        config = peft_config(modules_to_save=["lm_head"])
+        plan = merge_adapter(models.understand(source, Policy()), adapter_plan(tensors, config))
+        found = written(plan, tmp_path / "out", "same")
+    wanted = merged_by_numpy(hf, made) | {HEAD: hf[HEAD] + 1, "score.weight": tensors[PREFIX + "score.weight"]}
+    assert found == models.as_bytes(wanted)
+    names = {p.name for p in folder.iterdir()}
+    assert names <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+@pytest.mark.parametrize("to", ["hf", "same", "torchtune"])
+def test_the_tree_of_an_adapter(to: str) -> None:
+    """What the window shows: nothing is missing, for nothing is expected but pairs."""
+    hf, base_plan = base()
+    plan = adapter_plan(peft(pairs(hf, all_modules())), peft_config(), models.config())
+    diff = diff_expected(retarget(plan, Target(to)))
+    assert len(diff.rows) == 2 * len(all_modules())
+    assert not diff.counts.get("missing")
+    done = merge_adapter(base_plan, plan)
+    states = diff_expected(retarget(done, Target("hf"))).counts
+    assert not states.get("missing")
+    assert states["transform"] >= 3 * len(all_modules())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"r": "8", "lora_alpha": True},
+        {"lora_alpha": float("inf")},
+        {"lora_alpha": [1]},
+        {"rank_pattern": [1], "alpha_pattern": "x"},
+        {"rank_pattern": {"q_proj": "x"}, "alpha_pattern": {"q_proj": None, "": 3}},
+        {"target_modules": 5, "modules_to_save": "lm_head", "peft_type": None},
+        {"use_rslora": "yes", "fan_in_fan_out": 1},
+    ],
+)
+def test_odd_configs(changes: dict[str, Any]) -> None:
+    hf, base_plan = base()
+    tensors = peft(pairs(hf, all_modules())) | {PREFIX + HEAD: hf[HEAD]}
+    plan = adapter_plan(tensors, peft_config(**changes), models.config())
+    check_json(plan)
+    for to in ("hf", "torchtune", "same"):
+        retarget(plan, Target(to))
+    retarget(merge_adapter(base_plan, plan), Target("meta"))

@@ -19,6 +19,7 @@ from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.shape_ops import size_of
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.writer import use_with
 from tests.core import models
 
 DENSE = (
@@ -207,3 +208,70 @@ def test_olmo_2_names_the_kind_of_scaling_as_its_class_wants_it() -> None:
     rope = {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4}
     export = retarget(models.plan(tensors(family), config(family, rope_theta=..., rope_parameters=rope)), Target("hf"))
     assert json.loads(export.texts["config.json"])["rope_scaling"] == {"type": "linear", "factor": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "tied", "wanted"),
+    [("qwen2", True, "QWEN2"), ("gemma", True, "GEMMA"), ("gemma2", False, "GEMMA2"), ("mistral", False, "MISTRAL")],
+)
+def test_the_report_names_torchtunes_model_type(name: str, tied: bool, wanted: str) -> None:
+    family = BY_NAME[name]
+    plan = models.plan(tensors(family, head=not tied, optional=False), config(family, tie_word_embeddings=tied))
+    used = use_with(retarget(plan, Target("torchtune")))
+    assert used["torchtune_model_type"] == wanted
+    assert ("warning" in used) == (name == "gemma2")
+
+
+def test_what_can_not_be_known_of_a_gemma_2_of_torchtune_is_said() -> None:
+    family = BY_NAME["gemma2"]
+    start = tensors(family, head=False, optional=False)
+    plan = models.plan(start, config(family, tie_word_embeddings=True, attention_bias=False))
+    there = understand(sent(plan, "torchtune"))
+    assert there.status == "clean"
+    assert "0.6.1" in models.finding(there, "layout-ambiguous").message
+    assert "layout-ambiguous" not in models.codes(understand(sent(there, "hf")))
+
+
+VISION = {
+    **DIMS, "vision_hidden": 16, "vision_ffn": 20, "channels": 3, "patch": 2, "image_patches": 4,
+}  # fmt: skip
+NAMED = ("hf", "hf-v5", "hf-memory", "hf-fused")
+
+
+def with_images(*, pooling: bool) -> models.State:
+    """A Gemma 3 with images under the hub's names."""
+    made: models.State = {}
+    for slot in BY_NAME["gemma3_vision"].slots:
+        if slot.role == "head" or slot.when == "attention_bias" or (slot.when and not pooling):
+            continue
+        shape = tuple(size_of(symbol, VISION) for symbol in slot.shape)
+        for number in range(LAYERS if "{layer}" in slot.key else 2 if "{block}" in slot.key else 1):
+            key = slot.key.format(layer=number, block=number)
+            made[key] = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) + len(made)
+    return made
+
+
+@pytest.mark.parametrize("pooling", [True, False])
+@pytest.mark.parametrize("layout", NAMED)
+def test_every_way_of_naming_gemma_3_with_images(pooling: bool, layout: str) -> None:
+    family = BY_NAME["gemma3_vision"]
+    assert check_family(family) == []
+    text = models.config(model_type="gemma3_text", tie_word_embeddings=True)
+    whole = {"model_type": "gemma3", "architectures": [family.architecture], "text_config": text}
+    start = with_images(pooling=pooling)
+    there = understand(sent(models.plan(start, whole), layout))
+    assert there.findings == ()
+    assert there.family is family
+    assert there.layout is family.layout(layout)
+    assert (there.dims["layers"], there.dims["blocks"]) == (LAYERS, 2)
+    assert models.stored(sent(there, "hf")) == models.as_bytes(start)
+
+
+def test_the_text_model_alone_is_the_text_models_family() -> None:
+    """A folder with the config of the whole and the weights of the text model: its text_config says what they are."""
+    family = BY_NAME["gemma3"]
+    text = config(family, tie_word_embeddings=True, attention_bias=False)
+    whole = {"model_type": "gemma3", "text_config": text}
+    plan = models.plan(tensors(family, head=False, optional=False), whole)
+    assert plan.family is family
+    assert plan.status == "clean"

@@ -11,7 +11,7 @@ import pytest
 from ckpt_gui.core import target_folder
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.target_folder import PREFIX, SUFFIX, check_target, commit, leftovers, staged
+from ckpt_gui.core.target_folder import PREFIX, SUFFIX, abandoned, check_target, commit, leftovers, staged
 from ckpt_gui.core.tensors import Source
 from tests.core import models
 
@@ -191,3 +191,11 @@ def test_leftovers_are_only_our_own(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     assert [p.name for p in leftovers(tmp_path)] == [".ckpt-gui-out-1-a.part"]
     assert [p.name for p in leftovers(tmp_path / "absent")] == [".ckpt-gui-out-1-a.part"]
+
+
+def test_only_what_no_program_writes_to_any_more_is_abandoned(tmp_path: Path) -> None:
+    running = tmp_path / f".ckpt-gui-out-{os.getpid()}-abcd1234.part"
+    dead = tmp_path / ".ckpt-gui-out-99999999-abcd1234.part"
+    for part in (running, dead, tmp_path / "other.part"):
+        part.mkdir()
+    assert abandoned(tmp_path / "out") == (dead,)

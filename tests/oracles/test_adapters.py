@@ -55,6 +55,7 @@ def lora(**options: Any) -> Any:
 
 def adapted(model: Any, config: Any, *, whole_numbers: bool = False) -> Any:
     """Return a PEFT model with every trained tensor random."""
+    torch.manual_seed(1)  # peft's own start values stay in A
     made = peft.get_peft_model(copy.deepcopy(model), config).eval()
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
@@ -82,6 +83,11 @@ def logits_of(model: Any) -> Tensor:
     return tiny.logits_of(model)
 
 
+def assert_same_logits(found: Tensor, wanted: Tensor) -> None:
+    """What is merged is added up in another order; attention makes more of that than a sum does."""
+    assert_near(found, wanted, 2e-4)
+
+
 def assert_near(found: Tensor, wanted: Tensor, tolerance: float = 2e-6) -> None:
     assert (found - wanted).abs().max() <= tolerance * wanted.abs().max().clamp(min=1)
 
@@ -96,7 +102,7 @@ def test_merge_agrees_with_peft(kind: str, tied: bool, tmp_path: Path, capsys: p
     wanted_logits = logits_of(trained)
     out = merged(tmp_path / "base", tmp_path / "adapter", tmp_path / "out")
     capsys.readouterr()
-    assert_near(logits_of(tiny.load(out)), wanted_logits, 2e-5)
+    assert_same_logits(logits_of(tiny.load(out)), wanted_logits)
     tiny.assert_clean(out)
     apart = tied and kind in ("saved", "saved-embedding", "head", "embedding", "embedding-dora")
     assert tiny.raw_config(out)["tie_word_embeddings"] is (tied and not apart)
@@ -119,7 +125,7 @@ def test_merge_into_other_layouts(stored: str, to: str, tmp_path: Path, capsys: 
     out = merged(base, tmp_path / "adapter", tmp_path / "out", to=to)
     capsys.readouterr()
     back = tiny.export(out, tmp_path / "back", "hf")
-    assert_near(logits_of(tiny.load(back)), logits_of(trained), 2e-5)
+    assert_same_logits(logits_of(tiny.load(back)), logits_of(trained))
 
 
 def test_bf16_is_the_rounded_fp32(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +162,7 @@ def test_unmerged_state_dicts(kind: str, tied: bool, tmp_path: Path, capsys: pyt
     assert "--lora-alpha" in capsys.readouterr().err
     assert main(["fix", str(path), "-o", str(tmp_path / "out"), "--to", "hf", "--lora-alpha", str(ALPHA)]) == 0
     assert "Merge the adapter" in capsys.readouterr().err
-    assert_near(logits_of(tiny.load(tmp_path / "out")), logits_of(trained), 2e-5)
+    assert_same_logits(logits_of(tiny.load(tmp_path / "out")), logits_of(trained))
 
 
 def test_peft_reads_what_same_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,14 +250,14 @@ def test_torchtune_adapters(kind: str, dora: bool, tmp_path: Path, capsys: pytes
     assert main(["fix", str(adapter), "-o", str(there), "--to", "hf", "--base", str(tmp_path / "hf")]) == 0
     capsys.readouterr()
     again = peft.PeftModel.from_pretrained(copy.deepcopy(model), there).eval()
-    assert_near(logits_of(again), wanted, 2e-5)
+    assert_same_logits(logits_of(again), wanted)
     back = tmp_path / "back"
     assert main(["fix", str(there), "-o", str(back), "--to", "torchtune", "--base", str(tmp_path / "hf")]) == 0
     capsys.readouterr()
     assert tiny.differing(tiny.read(back), tiny.read(adapter)) == []
     out = merged(tmp_path / "hf", adapter, tmp_path / "out")
     capsys.readouterr()
-    assert_near(logits_of(tiny.load(out)), wanted, 2e-5)
+    assert_same_logits(logits_of(tiny.load(out)), wanted)
 
 
 def test_torchtune_merges_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,3 +296,72 @@ def test_conv1d_is_stored_the_other_way_round(dora: bool, tmp_path: Path) -> Non
     found = {k.removeprefix("transformer."): v for k, v in tiny.read(tmp_path / "out").items()}
     for name, tensor in found.items():
         assert_near(tensor, wanted[name])
+
+
+# ----------------------------------------------------------------------------------------------------- other families
+
+_SMALL: dict[str, Any] = {
+    "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48,
+    "num_hidden_layers": 2, "vocab_size": 80, "max_position_embeddings": 128, "pad_token_id": 0,
+}  # fmt: skip
+# model_type: changes of the config. All linear layers have an adapter: fused ones, biased ones, experts.
+FAMILIES: dict[str, dict[str, Any]] = {
+    "gemma2": {"head_dim": 8},
+    "qwen3": {"head_dim": 8},
+    "phi3": {},
+    "gpt_neox": {"num_key_value_heads": ...},
+    "mixtral": {"num_local_experts": 3},
+    "qwen3_moe": {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8},
+    "cohere": {},
+}
+
+
+@pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_other_families(kind: str, dora: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import transformers
+
+    sizes = {name: value for name, value in {**_SMALL, **FAMILIES[kind]}.items() if value is not ...}
+    torch.manual_seed(2)
+    model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(kind, **sizes)).eval()
+    model.save_pretrained(tmp_path / "base")
+    trained = adapted(model, lora(target_modules="all-linear", use_dora=dora))
+    trained.save_pretrained(tmp_path / "adapter")
+    found = tiny.read(merged(tmp_path / "base", tmp_path / "adapter", tmp_path / "out"))
+    capsys.readouterr()
+    wanted = trained.merge_and_unload().state_dict()
+    assert found.keys() <= wanted.keys()
+    assert len(wanted.keys() - found.keys()) <= 1  # a tied head
+    for name, tensor in found.items():
+        assert_near(tensor, wanted[name])
+
+
+@pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
+def test_pairs_of_fused_weights_for_torchtune(dora: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Phi-3's qkv_proj is three modules in torchtune: B is cut, and A goes with each part; there is no way back."""
+    import transformers
+    from torchtune.models import phi3
+
+    torch.manual_seed(2)
+    model = transformers.Phi3ForCausalLM(transformers.Phi3Config(**_SMALL)).eval()
+    model.save_pretrained(tmp_path / "hf")
+    trained = adapted(model, lora(target_modules="all-linear", use_dora=dora))
+    trained.save_pretrained(tmp_path / "adapter")
+    base = tiny.export(tmp_path / "hf", tmp_path / "tune", "torchtune")
+    there = ["fix", str(tmp_path / "adapter"), "-o", str(tmp_path / "there"), "--to", "torchtune"]
+    assert main([*there, "--base", str(tmp_path / "hf")]) == 0
+    back = ["fix", str(tmp_path / "there"), "-o", str(tmp_path / "back"), "--to", "hf"]
+    assert main([*back, "--base", str(tmp_path / "hf")]) == 1
+    assert "fused" in capsys.readouterr().err
+    tune = phi3.lora_phi3(
+        ["q_proj", "k_proj", "v_proj", "output_proj"], apply_lora_to_mlp=True, vocab_size=80, num_layers=2,
+        num_heads=4, num_kv_heads=2, embed_dim=32, intermediate_dim=48, max_seq_len=64,
+        norm_eps=model.config.rms_norm_eps, rope_base=int(model.config.rope_theta), lora_rank=RANK, lora_alpha=ALPHA,
+        use_dora=dora,
+    ).eval()  # fmt: skip
+    tune.load_state_dict(tiny.read(base) | tiny.read(tmp_path / "there"), strict=True)
+    with torch.no_grad():
+        assert_same_logits(tune(tiny.IDS), logits_of(trained))
+    out = merged(tmp_path / "hf", tmp_path / "there", tmp_path / "out")
+    capsys.readouterr()
+    assert_same_logits(logits_of(tiny.load(out)), logits_of(trained))

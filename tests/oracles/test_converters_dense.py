@@ -185,7 +185,8 @@ def lit_config(saved: Path) -> Any:
     local = config.model_type == "gemma3_text"
     windows = [int(kind == "sliding_attention") for kind in getattr(config, "layer_types", None) or []]
     sliding = config.model_type in ("gemma2", "gemma3_text")
-    rope = getattr(config, "rope_parameters", None) or {}
+    rope = getattr(config, "rope_parameters", None) or config.to_dict()  # in version 5, by kind of layer if need be
+    full, near = rope.get("full_attention", rope), rope.get("sliding_attention", {})
     return Config(
         **{"mlp_class_name": "LLaMAMLP", **LIT[config.model_type]},
         n_layer=config.num_hidden_layers, n_embd=config.hidden_size, n_head=config.num_attention_heads,
@@ -193,11 +194,12 @@ def lit_config(saved: Path) -> Any:
         head_size=getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads,
         vocab_size=config.vocab_size, padded_vocab_size=config.vocab_size, norm_class_name="RMSNorm",
         norm_eps=config.rms_norm_eps, parallel_residual=False, rotary_percentage=1.0, block_size=64,
-        gelu_approximate="tanh", rope_base=rope.get("rope_theta") or config.rope_theta,
+        gelu_approximate="tanh", rope_base=full["rope_theta"],
         attention_scores_scalar=config.query_pre_attn_scalar if sliding else None,
         sliding_window_size=config.sliding_window if sliding else None,
         sliding_window_indices=windows if sliding else None,
-        rope_local_base_freq=config.rope_local_base_freq if local else None, rope_indices=windows if local else None,
+        rope_indices=windows if local else None,
+        rope_local_base_freq=near.get("rope_theta") or config.rope_local_base_freq if local else None,
     )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ change 2853 (0.6.1 takes the two norms of the feed-forward part for each other);
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ckpt_gui.core.families.decoder import (
     ATTENTION,
     EMBEDDING,
@@ -51,6 +53,11 @@ _TORCHTUNE2 = {
     "model.norm": "norm.rms_norm",
 }
 _ROW_ORDER = (("hf", "halves"), ("torchtune", "pairs"), ("litgpt", "halves"))
+_SWAPPED = (
+    "torchtune 0.6.1 takes the two norms of a Gemma 2's feed-forward part for each other when it converts from Hugging "
+    "Face; whether it made this file, neither names nor shapes tell. They are taken as its model computes with them.",
+    "If torchtune 0.6.1 converted it, let it save the model as Hugging Face files: that turns them round again.",
+)
 
 FAMILIES = (
     Family(
@@ -61,7 +68,7 @@ FAMILIES = (
         GEMMA,
         (
             hugging_face(GEMMA, "transformers 4.57 modeling_gemma"),
-            TORCHTUNE.of(GEMMA, pairs=True, oracle=Oracle.LOADED),
+            replace(TORCHTUNE.of(GEMMA, pairs=True, oracle=Oracle.LOADED), program_type="GEMMA", always_ties=True),
             LITGPT.of(GEMMA, pairs=False, oracle=Oracle.LOADED),
         ),
         tie_default=True,
@@ -76,12 +83,17 @@ FAMILIES = (
         GEMMA2,
         (
             hugging_face(GEMMA2, "transformers 4.57 modeling_gemma2"),
-            TORCHTUNE.of(
-                GEMMA2,
-                pairs=True,
-                oracle=Oracle.LOADED,
-                parts=_TORCHTUNE2,
-                source="torchtune change 2853 models/gemma2/_convert_weights.py",
+            replace(
+                TORCHTUNE.of(
+                    GEMMA2,
+                    pairs=True,
+                    oracle=Oracle.LOADED,
+                    parts=_TORCHTUNE2,
+                    source="torchtune change 2853 models/gemma2/_convert_weights.py",
+                ),
+                program_type="GEMMA2",
+                always_ties=True,
+                caution=_SWAPPED,
             ),
             LITGPT.of(
                 GEMMA2,

@@ -6,6 +6,8 @@ Sources: Meta `llama3/llama/model.py`; transformers `modeling_llama.py`, `conver
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ckpt_gui.core.families.decoder import (
     ATTENTION,
     EMBEDDING,
@@ -75,7 +77,7 @@ FAMILIES = (
         (
             hugging_face(_PLAIN, "transformers 4.57 modeling_mistral"),
             META.of(_PLAIN, pairs=True, oracle=Oracle.CONVERTER, source="mistral-inference transformer.py"),
-            TORCHTUNE.of(_PLAIN, pairs=True, oracle=Oracle.LOADED),
+            replace(TORCHTUNE.of(_PLAIN, pairs=True, oracle=Oracle.LOADED), program_type="MISTRAL"),
             LITGPT.of(_PLAIN, pairs=False, oracle=Oracle.LOADED),
             GPT_FAST.of(_PLAIN, pairs=True, oracle=Oracle.DERIVED),
         ),

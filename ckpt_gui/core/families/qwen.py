@@ -8,6 +8,8 @@ both in Hugging Face's order. Sources: transformers 4.57 `modeling_qwen2.py`, `m
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ckpt_gui.core.families.decoder import (
     ATTENTION,
     EMBEDDING,
@@ -42,8 +44,11 @@ FAMILIES = (
         QWEN2,
         (
             hugging_face(QWEN2, "transformers 4.57 modeling_qwen2"),
-            TORCHTUNE.of(
-                QWEN2, pairs=False, oracle=Oracle.LOADED, source="torchtune 0.6.1 models/qwen2/_convert_weights.py"
+            replace(
+                TORCHTUNE.of(
+                    QWEN2, pairs=False, oracle=Oracle.LOADED, source="torchtune 0.6.1 models/qwen2/_convert_weights.py"
+                ),
+                program_type="QWEN2",
             ),
             LITGPT.of(QWEN2, pairs=False, oracle=Oracle.LOADED, source="litgpt 0.5.11 copy_weights_qwen_2_5"),
         ),
@@ -59,8 +64,11 @@ FAMILIES = (
         QWEN3,
         (
             hugging_face(QWEN3, "transformers 4.57 modeling_qwen3"),
-            TORCHTUNE.of(
-                QWEN3, pairs=False, oracle=Oracle.DERIVED, source="torchtune main models/qwen3/_convert_weights.py"
+            replace(
+                TORCHTUNE.of(
+                    QWEN3, pairs=False, oracle=Oracle.DERIVED, source="torchtune main models/qwen3/_convert_weights.py"
+                ),
+                program_type="QWEN3",
             ),
             LITGPT.of(QWEN3, pairs=False, oracle=Oracle.LOADED, source="litgpt 0.5.11 copy_weights_qwen_3"),
             TORCHTITAN.of(_QWEN3_PLAIN, pairs=False, oracle=Oracle.DERIVED, source=_TITAN),

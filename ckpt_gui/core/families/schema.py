@@ -152,6 +152,9 @@ class Layout:
             where that differs from release to release. All other tensors every rank holds whole. Empty where the
             layout's ranks are not known.
         oracle: What it was checked against.
+        program_type: Word by which its program is told what to load (torchtune's `model_type`); empty if none is known.
+        always_ties: True if its program has no place for a head of its own.
+        caution: What can not be known of a file in this layout, and what to do then; empty as a rule.
     """
 
     name: str
@@ -161,6 +164,9 @@ class Layout:
     source: str = ""
     rank_dims: tuple[tuple[str, int], ...] = ()
     oracle: Oracle = Oracle.NONE
+    program_type: str = ""
+    always_ties: bool = False
+    caution: tuple[str, str] = ("", "")
 
     @cached_property
     def by_stored(self) -> dict[str, Rule]:
@@ -201,6 +207,7 @@ class Family:
         source: Where the table was taken from.
         scaling_kind: Field of `rope_scaling` in which transformers 4 looks for the kind: a few classes of it take
             nothing but `type` and `factor`.
+        exact: Every tensor with its shape, where transformers and not a table says what is expected.
     """
 
     name: str
@@ -215,6 +222,7 @@ class Family:
     spelling: tuple[tuple[str, str], ...] = ()
     source: str = ""
     scaling_kind: str = "rope_type"
+    exact: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @cached_property
     def by_slot(self) -> dict[str, Slot]:

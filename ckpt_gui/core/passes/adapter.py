@@ -292,7 +292,7 @@ def adapter_family(plan: Plan) -> Plan:
         return plan.found(Finding("unknown-layout", "error" if wanted else "warning", text, blocking=bool(wanted)))
     if not fitting:
         return plan
-    titles = ", ".join(f.title for f in fitting)
+    titles = ", ".join(f.title for f in fitting[:4]) + (f" and {len(fitting) - 4} more" if len(fitting) > 4 else "")
     if len(fitting) == 1:
         return plan.replace(family=fitting[0])
     if _agree(fitting, plan.adapter):
@@ -328,9 +328,3 @@ def _ways(family: Family, style: str, shapes: set[str]) -> tuple[object, ...]:
 
 def _hubs(rule: Rule) -> tuple[str, ...]:
     return tuple(hub.replace("{layer}", "0").replace("{expert}", "0") for hub in rule.hubs)
-
-
-def refs_of(adapter: Adapter) -> tuple[TensorRef, ...]:
-    """Return every tensor of an adapter."""
-    pairs = (ref for lora in adapter.loras for ref in lora.refs)
-    return (*pairs, *adapter.whole.values(), *adapter.replaced, *adapter.odd)

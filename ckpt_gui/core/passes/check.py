@@ -27,6 +27,9 @@ def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
     """Yield each expected tensor: its slot, its hub key, and its shape (None where a size is not known)."""
     if plan.family is None:
         return
+    if plan.family.exact:
+        yield from ((plan.family.by_slot[template(key)], key, shape) for key, shape in plan.family.exact)
+        return
     present = {template(e.key) for e in plan.entries}
     sets = {slot.when for slot in plan.family.slots if slot.when and anonymous(slot.key) in present} - set(FLAGS)
     kinds = _kinds_of_layers(plan)
@@ -148,7 +151,7 @@ def _missing(plan: Plan) -> list[Finding]:
     names = tuple(_lost_name(plan.layout, spec.key, there) for spec in lost)
     layers = Counter(n[0] for spec in lost if (n := indices(spec.key)))
     per_layer = sum(1 for r in plan.layout.rules if "{layer}" in r.name and not r.name.endswith(".bias"))
-    whole = sorted(n for n, count in layers.items() if count >= per_layer)
+    whole = sorted(n for n, count in layers.items() if 0 < per_layer <= count)
     total = len(plan.entries) + len(names)
     are = "is" if len(names) == 1 else "are"
     text = f"{len(names)} of {total} expected tensors {are} missing: `{safe_text(names[0])}`"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
@@ -46,9 +47,12 @@ def detect(plan: Plan) -> Plan:
         return plan
     counts = templates(dict.fromkeys(e.key for e in plan.entries))  # ranks hold each name once
     shapes = {template(e.key): e.output.shape for e in reversed(plan.entries)}
+    if made := _by_transformers(plan, counts):
+        return made
     matches = _with_named(plan, counts, shapes, best_matches(counts, shapes))
     if not matches or matches[0].matched < MIN_SHARE * matches[0].total:
-        return plan.found(_unknown(plan, matches))
+        lost = _types(plan)[0] if lacks_table(plan) else None
+        return plan.found(_no_table(lost, plan) if lost else _unknown(plan, matches))
     known = recognise(plan, matches)
     match, sentence, doubt = _choose(plan, matches, known)
     if match is None:
@@ -59,6 +63,32 @@ def detect(plan: Plan) -> Plan:
     if models:
         plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
     plan = plan.found(doubt) if doubt else plan
+    text, fix = match.layout.caution
+    plan = plan.found(Finding("layout-ambiguous", "info", text, fix=fix)) if text else plan
+    return plan.found(_prefix_finding(match)) if match.prefix else plan
+
+
+def lacks_table(plan: Plan) -> bool:
+    """Return True if the config names a family that has no table, and the user no other."""
+    types = _types(plan) if plan.config and plan.config.is_hf else []
+    return bool(types) and plan.policy.family is None and for_model_type(types[0]) is None
+
+
+def _by_transformers(plan: Plan, counts: Counter[str]) -> Plan | None:
+    """Take the family from what transformers writes for the config; None where tables have to tell."""
+    saved = plan.evidence.saved
+    if not lacks_table(plan) or saved is None or saved.problem:
+        return None
+    match = best_of_family(counts, generic.family_of(saved))
+    by = f"transformers {saved.version} writes for {safe_text(saved.kind, 60)}"
+    if match.matched < MIN_SHARE * match.total:
+        if any(map(for_model_type, _types(plan))):
+            return None  # the text model of a larger one, by itself
+        text = f"{match.matched} of {match.total} keys are names that {by}, which the config asks for."
+        fix = "Look whether the config belongs to these weights; name another with --config."
+        return plan.found(Finding("unknown-layout", "error", text, fix=fix))
+    plan = plan.replace(family=match.family, layout=match.layout, prefix=match.prefix)
+    plan = plan.explained(f"{match.matched} of {match.total} keys are names that {by}.")
     return plan.found(_prefix_finding(match)) if match.prefix else plan
 
 
@@ -86,16 +116,15 @@ def _choose(
         match = next((m for m in matches if m.family.name == wanted), None)
         return match, f"The family {wanted} was chosen.", None if match else _wrong_family(wanted, matches)
     types = _types(plan)
-    for model_type in types:
-        family = for_model_type(model_type)
-        match = next((m for m in matches if m.family is family), None)
-        if match:
-            origin = plan.config.origin if plan.config else ""
-            return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
+    named = [(m, t) for t in types for m in matches if m.family is for_model_type(t)]
+    if named:  # of a whole with images and its text model, that of which least is lacking
+        match, model_type = min(named, key=lambda pair: pair[0].lacking)
+        origin = plan.config.origin if plan.config else ""
+        return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
     if types:
-        return None, "", _no_table(next((t for t in types if for_model_type(t)), types[0]))
-    if plan.config and (named := _by_params(plan.config, matches)):
-        return named, f"params.json has the fields of {named.family.title}'s own files.", None
+        return None, "", _no_table(next((t for t in types if for_model_type(t)), types[0]), plan)
+    if plan.config and (own := _by_params(plan.config, matches)):
+        return own, f"params.json has the fields of {own.family.title}'s own files.", None
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)
     if len({m.family.name for m in fitting}) == 1:
         return fitting[0], f"Only {fitting[0].family.title} has exactly these tensors.", None
@@ -141,19 +170,20 @@ def _unknown(plan: Plan, matches: tuple[Match, ...]) -> Finding:
     )
 
 
-def _no_table(model_type: str) -> Finding:
+def _no_table(model_type: str, plan: Plan) -> Finding:
     family = for_model_type(model_type)
     if family is not None:
         text = f"The config says model_type {safe_text(model_type, 40)}, and most keys are none of a {family.title}."
         fix = "Look whether the config belongs to these weights; name another with --config."
         return Finding("unknown-layout", "error", text, fix=fix)
     known = ", ".join(BY_NAME)
-    return Finding(
-        "unknown-layout",
-        "error",
-        f"The config says model_type {safe_text(model_type, 40)}, a family without a table (known: {known}).",
-        fix="Inspect it as it is, or write it without wrappers with --to same.",
-    )
+    text = f"The config says model_type {safe_text(model_type, 40)}, a family without a table (known: {known})"
+    problem = plan.evidence.saved.problem if plan.evidence.saved else ""
+    text += f", and {problem}." if problem else "."
+    fix = "Inspect it as it is, or write it without wrappers with --to same."
+    if not generic.available():
+        fix = f"With transformers ({generic.INSTALL}) its layout is known, too. {fix}"
+    return Finding("unknown-layout", "error", text, fix=fix)
 
 
 def _wrong_family(wanted: str, matches: tuple[Match, ...]) -> Finding:

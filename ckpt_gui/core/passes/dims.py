@@ -70,7 +70,7 @@ def _vocab(plan: Plan, given: Mapping[str, int]) -> int | None:
 
 def _rows(plan: Plan, role: str) -> int | None:
     slot = next((s for s in plan.family.slots if s.role == role), None) if plan.family else None
-    hub = slot.key if slot and slot.shape[0] == "vocab" else None
+    hub = slot.key if slot and slot.shape[:1] in (("vocab",), ()) else None
     entry = next((e for e in plan.entries if e.key == hub), None)
     return entry.output.shape[0] if entry and entry.output.shape else None
 
@@ -121,6 +121,8 @@ def _extra_layers(plan: Plan) -> set[int]:
 def _other_counts(plan: Plan) -> dict[str, int]:
     """Return how many blocks other parts of the model have, such as an image encoder: one more than the highest."""
     assert plan.family is not None
+    if plan.family.exact:
+        return {}
     names = {name for slot in plan.family.slots for name in index_names(slot.key)} - {"layer", "expert"}
     return {name + "s": _count(plan.entries, plan, name) for name in names}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ckpt_gui.core.errors import Finding, worst_first
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import candidates
 from ckpt_gui.core.passes.unwrap import ANYWHERE, LEADING
@@ -98,6 +99,8 @@ def fix_words(finding: Finding) -> str:
 
 
 def _title(plan: Plan) -> str:
+    if plan.adapter is not None and plan.layout is not None:
+        return title_of(plan.layout.name) + (f" for {plan.family.title}" if plan.family else "")
     if plan.family is None or plan.layout is None:
         return "Unknown layout"
     return f"{plan.family.title}, {LAYOUTS.get(plan.layout.name, plan.layout.name)} layout"

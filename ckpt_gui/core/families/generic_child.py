@@ -1,0 +1,143 @@
+"""The child process of `generic`: builds a model without memory for it, and says what `save_pretrained` would write.
+
+Reads a config.json from standard input and writes JSON to standard output. The model is made on torch's meta device
+by transformers' own classes, never by code that comes with a checkpoint, and `save_pretrained` itself is run with its
+last step, the writing of the file, replaced: so ties, renamed prefixes and version 5's fused experts come out as they
+do on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+MEMORY = 24 << 30  # bytes of address space: torch alone maps several
+SECONDS = 300
+# What would make the model another one than its weights: code of others, and schemes of packed weights.
+_LEFT_OUT = ("auto_map", "quantization_config", "_name_or_path", "torch_dtype", "dtype")
+
+
+def main() -> int:
+    """Read, build, write."""
+    _limit()
+    config = json.loads(sys.stdin.buffer.read())
+    with contextlib.redirect_stdout(sys.stderr):
+        found = describe(config)
+    sys.stdout.write(json.dumps(found))
+    return 0
+
+
+def _limit() -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+
+def describe(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return names and shapes that a model of this config has on disk, and what it says of its tied pair."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
+    import transformers
+    from torch import device
+
+    config = transformers.CONFIG_MAPPING[raw["model_type"]].from_dict(
+        {name: value for name, value in raw.items() if name not in _LEFT_OUT}
+    )
+    with contextlib.suppress(Exception):
+        config._attn_implementation = "eager"
+    with device("meta"):
+        model = _build(transformers, config, raw.get("architectures"))
+    embedding, head = (_name_of(model, get) for get in ("get_input_embeddings", "get_output_embeddings"))
+    saved = _saved(model)
+    return {
+        "version": transformers.__version__,
+        "class": type(model).__name__,
+        "tensors": [[name, list(shape)] for name, shape in saved.items()],
+        "embedding": _on_disk(embedding, saved),
+        "head": _on_disk(head, saved) or head,
+        "tied": bool(getattr(config, "tie_word_embeddings", False)),
+        "prefix": getattr(type(model), "base_model_prefix", ""),
+    }
+
+
+def _build(transformers: Any, config: Any, architectures: Any) -> Any:
+    """Return a model of the class that the config names, if transformers has it; else a language model, else any."""
+    names = architectures if isinstance(architectures, list) else []
+    for name in names[:1]:
+        kind = getattr(transformers, name, None) if isinstance(name, str) and name.isidentifier() else None
+        if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
+            return kind(config)
+    for auto in (transformers.AutoModelForCausalLM, transformers.AutoModel):
+        with contextlib.suppress(ValueError, KeyError):
+            return auto.from_config(config, trust_remote_code=False)
+    raise ValueError(f"transformers has no model for {config.model_type}")
+
+
+def _name_of(model: Any, get: str) -> str | None:
+    """Return the name of the weight of the input or the output embedding."""
+    try:
+        weight = getattr(model, get)().weight
+    except (AttributeError, NotImplementedError, TypeError):
+        return None
+    names = [n for n, p in model.named_parameters(remove_duplicate=False) if p is weight]
+    modules = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
+    own = modules.get(id(getattr(model, get)()))
+    return f"{own}.weight" if own and f"{own}.weight" in names else next(iter(names), None)
+
+
+def _on_disk(name: str | None, saved: dict[str, tuple[int, ...]]) -> str | None:
+    """Return the name on disk: itself, or one whose end is the same where prefixes are renamed."""
+    if name is None or name in saved:
+        return name
+    parts = name.split(".")
+    ends = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
+    return next((key for end in ends for key in saved if key.endswith("." + end)), None)
+
+
+def _saved(model: Any) -> dict[str, tuple[int, ...]]:
+    """Run `save_pretrained` and return what it would write."""
+    from transformers import modeling_utils
+
+    found: dict[str, tuple[int, ...]] = {}
+
+    def record(tensors: dict[str, Any], *_: Any, **__: Any) -> None:
+        found.update({name: tuple(tensor.shape) for name, tensor in tensors.items()})
+
+    writer, modeling_utils.safe_save_file = modeling_utils.safe_save_file, record
+    try:
+        _save(model)
+    except AttributeError:  # version 4 looks meta tensors up by names that it has renamed, and not among buffers
+        found.clear()
+        _save_without_copies(model)
+    finally:
+        modeling_utils.safe_save_file = writer
+    return found
+
+
+def _save(model: Any, **more: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, max_shard_size="1000000TB", **more)
+
+
+def _save_without_copies(model: Any) -> None:
+    """Leave copies of tied parameters out first, so that nothing has to be looked up."""
+    kept = {id(p) for p in model.parameters()}
+    state = {}
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for name, tensor in model.state_dict().items():
+        parameter = named.get(name)
+        if parameter is None or id(parameter) in kept:
+            state[name] = tensor
+            kept.discard(id(parameter))
+    apart = {name: object() for name in state}  # each an object of its own, that lives as long as it is looked at
+    model.get_parameter = lambda name: apart.setdefault(name, object())
+    _save(model, state_dict=state)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

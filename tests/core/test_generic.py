@@ -1,0 +1,168 @@
+"""Families without a table, with transformers played by a stand-in: what it would write is what is expected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckpt_gui.core.against import against
+from ckpt_gui.core.families import generic
+from ckpt_gui.core.families.generic import Saved, family_of, saved_for
+from ckpt_gui.core.families.schema import check_family
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import normalise, understand
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.writer import write_export
+from tests.core import models
+
+CONFIG = {"model_type": "mosaic", "hidden_size": 4, "num_hidden_layers": 2, "tie_word_embeddings": True}
+SHAPES = {"backbone.wte.weight": (6, 4), "backbone.norm.weight": (4,)} | {
+    f"backbone.blocks.{n}.experts.{e}.w.weight": (3 + e, 4) for n in range(2) for e in range(2)
+}
+ANSWER = {
+    "version": "9.9", "class": "MosaicForCausalLM", "tensors": [[k, list(v)] for k, v in SHAPES.items()],
+    "embedding": "backbone.wte.weight", "head": "lm_head.weight", "tied": True,
+}  # fmt: skip
+
+
+def weights(**changes: Any) -> dict[str, np.ndarray]:
+    made = {k: np.arange(np.prod(s), dtype=np.float32).reshape(s) for k, s in SHAPES.items()} | changes
+    return {k: v for k, v in made.items() if v is not None}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Let a stand-in answer; return what it was asked."""
+    questions: list[dict[str, Any]] = []
+
+    def ask(text: str, cancelled: Any) -> dict[str, Any]:
+        questions.append(json.loads(text))
+        return json.loads(json.dumps(ANSWER))
+
+    monkeypatch.setattr(generic, "_ask", ask)
+    monkeypatch.setattr(generic, "available", lambda: True)
+    monkeypatch.setattr(generic.metadata, "version", lambda name: "9.9")
+    return questions
+
+
+def plan_of(tmp_path: Path, tensors: dict[str, np.ndarray], **changes: Any) -> Plan:
+    return understand(open_checkpoint(models.save(tmp_path / "in", tensors, config=CONFIG | changes)))
+
+
+def test_a_whole_model_is_clean(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    plan = plan_of(tmp_path, weights())
+    assert plan.status == "clean", plan.findings
+    assert (plan.family and plan.family.name, plan.layout and plan.layout.name) == ("mosaic", "hf")
+    assert plan.tie.tied is True
+    assert "6 of 6 keys are names that transformers 9.9 writes for MosaicForCausalLM." in plan.evidence_text
+    assert asked == [CONFIG]
+    write_export(retarget(plan, Target("hf")), tmp_path / "out")
+    assert models.opened(tmp_path / "out") == models.as_bytes(weights())
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "mosaic"
+
+
+def test_the_answer_is_kept(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    for _ in range(3):
+        saved_for(CONFIG)
+    assert len(asked) == 1
+    saved_for(CONFIG | {"hidden_size": 8})
+    assert len(asked) == 2
+
+
+def test_faults_are_told(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    lost, wrong = "backbone.blocks.1.experts.0.w.weight", "backbone.blocks.0.experts.1.w.weight"
+    plan = plan_of(
+        tmp_path, weights(**{lost: None, wrong: np.ones((9, 4), np.float32), "more": np.ones(2, np.float32)})
+    )
+    assert models.finding(plan, "missing-tensor").keys == (lost,)
+    assert models.finding(plan, "shape-mismatch").keys == (wrong,)
+    assert models.finding(plan, "unexpected-tensor").keys == ("more",)
+    assert plan.status == "blocked"
+
+
+def test_wrappers_and_a_bare_backbone(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    plan = plan_of(tmp_path, {f"_orig_mod.{k}": v for k, v in weights().items()})
+    assert models.codes(plan) == ["wrapper-prefix"]
+    bare = {k.removeprefix("backbone."): v for k, v in weights().items()}
+    plan = understand(open_checkpoint(models.save(tmp_path / "bare", bare, config=CONFIG)))
+    assert models.codes(plan) == ["renamed"]
+
+
+@pytest.mark.parametrize(("equal", "flag", "code"), [
+    (True, True, "tied-redundant"), (False, True, "tied-conflict"), (False, False, None),
+])  # fmt: skip
+def test_the_tied_pair(tmp_path: Path, asked: list[dict[str, Any]], equal: bool, flag: bool, code: str | None) -> None:
+    head = weights()["backbone.wte.weight"] + (0 if equal else 1)
+    plan = plan_of(tmp_path, weights(**{"lm_head.weight": head}), tie_word_embeddings=flag)
+    assert models.codes(plan) == ([code] if code else [])
+
+
+def test_weights_of_another_model(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    plan = plan_of(tmp_path, models.state("hf"))
+    assert plan.family is None
+    assert "1 of 30 keys are names that transformers 9.9 writes" in models.finding(plan, "unknown-layout").message
+
+
+def test_transformers_that_can_not_build_it(tmp_path: Path, asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generic, "_ask", lambda *_: {"problem": "transformers could not build it (KeyError: 'mosaic')"})
+    plan = plan_of(tmp_path, weights())
+    assert "transformers could not build it" in models.finding(plan, "unknown-layout").message
+    assert not retarget(plan, Target("same")).blocked
+
+
+def test_without_transformers_the_finding_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generic, "available", lambda: False)
+    plan = plan_of(tmp_path, weights())
+    found = models.finding(plan, "unknown-layout")
+    assert "pip install 'ckpt_gui[hf]'" in (found.fix or "")
+    assert plan.evidence.saved is None
+
+
+def test_normalise_asks_nobody(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    normalise(open_checkpoint(models.save(tmp_path / "in", weights(), config=CONFIG)))
+    assert asked == []
+
+
+def test_a_family_with_a_table_asks_nobody(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    understand(open_checkpoint(models.save(tmp_path / "in", models.state("hf"), config=models.config())))
+    assert asked == []
+
+
+def test_against_a_config(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG))
+    found = against(plan_of(tmp_path, weights(**{"more": np.ones(2, np.float32)})), str(path))
+    assert dict(found.counts) == {"fits": 6, "extra": 1}
+
+
+def test_the_family_keeps_the_rules_of_tables() -> None:
+    saved = Saved("mosaic", tuple(SHAPES.items()), "backbone.wte.weight", "lm_head.weight", True, "Mosaic", "9.9")
+    family = family_of(saved)
+    assert check_family(family) == []
+    assert family.role("head") == "lm_head.weight"
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b'{"tensors": [[1]]}', b'{"tensors": 3}'])
+def test_answers_that_can_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes) -> None:
+    child = tmp_path / "ckpt_gui_child.py"
+    child.write_text(f"import sys; sys.stdin.read(); sys.stdout.buffer.write({answer!r})")
+    monkeypatch.setattr(generic, "CHILD", [str(child)])
+    assert "can not be read" in saved_for({"model_type": "x"}).problem
+
+
+def test_a_child_that_fails_or_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    child = tmp_path / "child.py"
+    monkeypatch.setattr(generic, "CHILD", [str(child)])
+    child.write_text("raise SystemExit('no \\x1b[31m such model')")
+    problem = saved_for({"model_type": "x"}).problem
+    assert "no \\x1b[31m such model" in problem
+    child.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(generic, "TIMEOUT", 0.5)
+    assert "did not answer" in saved_for({"model_type": "x"}).problem
+    with pytest.raises(generic.Cancelled):
+        saved_for({"model_type": "x"}, lambda: True)

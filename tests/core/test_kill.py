@@ -1,0 +1,100 @@
+"""An export that is killed: the target is absent, old, or new and whole; at most a hidden sibling is left."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.target_folder import leftovers
+
+SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
+
+# Counts every call that changes the disk, and dies without warning at the one that is asked for.
+SCRIPT = """
+import os, signal, sys
+from ckpt_gui.core import fill
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.writer import write_export
+
+source, target, shard, point = sys.argv[1:5]
+fill.BLOCK = 8192
+calls = 0
+
+def dying(name):
+    real = getattr(os, name)
+    def call(*args, **options):
+        global calls
+        calls += 1
+        if calls == int(point):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **options)
+    return call
+
+for name in ("mkdir", "posix_fallocate", "pwrite", "fsync", "rename", "unlink", "rmdir"):
+    if hasattr(os, name):
+        setattr(os, name, dying(name))
+with open_checkpoint(source) as opened:
+    export = retarget(understand(opened), Target("hf", max_shard_bytes=int(shard)))
+    write_export(export, target, overwrite=True, workers=1)
+print(calls)
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+
+
+def export(target: Path, shard: int, point: int) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", SCRIPT, str(SAMPLE), str(target), str(shard), str(point)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("shard", [10**9, 60_000], ids=["single", "sharded"])
+@pytest.mark.parametrize("old", [False, True], ids=["absent", "old"])
+def test_killed_at_ten_points(tmp_path: Path, shard: int, old: bool) -> None:
+    before = hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
+    target = tmp_path / "out"
+    _reset(target, old)
+    total = int(export(target, shard, 0).stdout)
+    seen = set()
+    for point in sorted({1 + (total - 1) * i // 9 for i in range(10)}):
+        _reset(target, old)
+        assert export(target, shard, point).returncode == -9
+        seen.add(state_of(target))
+        hidden = leftovers(tmp_path)
+        assert {p.name for p in tmp_path.iterdir()} - {"out"} == {p.name for p in hidden}
+    assert seen <= {"old" if old else "absent", "new"}
+    assert hashlib.sha256(SAMPLE.read_bytes()).hexdigest() == before
+
+
+def _reset(target: Path, old: bool) -> None:
+    for path in [target, *leftovers(target.parent)]:
+        for file in path.iterdir() if path.is_dir() else ():
+            file.unlink()
+        if path.is_dir():
+            path.rmdir()
+    if old:
+        target.mkdir()
+        (target / "note.txt").write_text("what was here before")
+
+
+def state_of(target: Path) -> str:
+    """Say what stands at the target; anything that is neither old nor new and whole fails the test."""
+    if not target.exists():
+        return "absent"
+    if (target / "note.txt").exists():
+        assert [p.name for p in target.iterdir()] == ["note.txt"]
+        return "old"
+    with open_checkpoint(target) as source:
+        plan = understand(source)
+        assert plan.status == "clean"
+        assert len(plan.entries) == 29
+    assert len(json.loads((target / "EXPORT_REPORT.json").read_text())["tensors"]) == 29
+    return "new"
