@@ -46,7 +46,11 @@ def to_layout(
         else:
             made.append(fused)
     nameless = [e for name, parts in groups.items() if rules[name] is None for e in parts]
-    return tuple(made), (*_lacking(layout, lacking), *_nameless(layout, nameless, plan))
+    return tuple(made), (
+        *_lacking(layout, lacking),
+        *_nameless(layout, nameless, plan),
+        *_without(layout, entries, plan),
+    )
 
 
 def _single(entry: Entry, rule: Rule, name: str, plan: Plan) -> Entry:
@@ -108,6 +112,17 @@ def _nameless(layout: Layout, entries: Sequence[Entry], plan: Plan) -> list[Find
     text = f"There {are} that {layout.name} has no name for, such as `{safe_text(keys[0])}`."
     fix = "Choose a layout that holds them, such as hf; same keeps the names as they are."
     return [Finding("unknown-layout", "error", text, keys, fix, blocking=True)]
+
+
+def _without(layout: Layout, entries: Sequence[Entry], plan: Plan) -> list[Finding]:
+    """Refuse a model that lacks what the layout's programs do not do without, such as biases."""
+    present = {template(e.key) for e in entries}
+    slots = plan.family.slots if plan.family else ()
+    lost = [s.key for s in slots if s.when in layout.always and s.when and anonymous(s.key) not in present]
+    if not lost or layout is plan.layout:
+        return []  # in the layout itself they are missing, and that is said
+    text = f"The model has no {lost[0].rpartition('.')[2]} tensors, and {layout.name} does not do without them."
+    return [Finding("unknown-layout", "error", text, fix="Choose another layout.", blocking=True)]
 
 
 def _lacking(layout: Layout, keys: Sequence[str]) -> list[Finding]:

@@ -361,6 +361,19 @@ def test_shapes_tell_nanogpt_from_hugging_face(layout: str) -> None:
         assert found.layout.name == layout
 
 
+def test_nanogpt_without_biases() -> None:
+    """As nanoGPT trains by default; Hugging Face has no such GPT-2."""
+    tensors = {k: v for k, v in nanogpt(hub_state("gpt2")).items() if not k.endswith(".bias")}
+    made = models.plan(tensors)
+    assert models.codes(made) == ["config-missing"]
+    assert made.layout is not None
+    assert made.layout.name == "nanogpt"
+    assert written(retarget(made, Target("same"))) == models.as_bytes(tensors)
+    assert models.finding(retarget(made, Target("hf")), "unknown-layout").blocking
+    as_hf = {k: v for k, v in hub_state("gpt2").items() if not k.endswith(".bias")}
+    assert len(models.finding(models.plan(as_hf, config("gpt2")), "missing-tensor").keys) == 19
+
+
 def test_a_backbone_of_gpt2_has_no_first_word() -> None:
     """As the first GPT-2 lies on the hub: without `transformer.`, with masks, without a head."""
     tensors = {k.removeprefix("transformer."): v for k, v in hub_state("gpt2").items() if k != "lm_head.weight"}

@@ -152,6 +152,7 @@ class Layout:
             where that differs from release to release. All other tensors every rank holds whole. Empty where the
             layout's ranks are not known.
         oracle: What it was checked against.
+        always: Sets of tensors (`Slot.when`) that its programs do not do without.
         program_type: Word by which its program is told what to load (torchtune's `model_type`); empty if none is known.
         always_ties: True if its program has no place for a head of its own.
         caution: What can not be known of a file in this layout, and what to do then; empty as a rule.
@@ -164,6 +165,7 @@ class Layout:
     source: str = ""
     rank_dims: tuple[tuple[str, int], ...] = ()
     oracle: Oracle = Oracle.NONE
+    always: tuple[str, ...] = ()
     program_type: str = ""
     always_ties: bool = False
     caution: tuple[str, str] = ("", "")

@@ -83,6 +83,8 @@ def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[
 
 
 def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:
+    if slot.when and plan.layout and slot.when in plan.layout.always:
+        return True
     if slot.when:
         stated = plan.config.flags.get(slot.when) if plan.config and plan.config.is_hf else None
         return present if stated is None else stated or present
