@@ -339,6 +339,8 @@ def use_with(export: Export) -> dict[str, str]:
     """Return how the export is used: for torchtune the model_type, and what its own type would do to an untied head."""
     if export.layout is None or export.plan.family is None or export.layout.name not in ("torchtune", "meta"):
         return {}
+    if export.ranks > 1:  # torchtune reads one file
+        return {}
     tied, tune = bool(export.plan.tie.tied), export.plan.family.layout("torchtune")
     if export.plan.family.name == "llama":
         return _llama_with_torchtune(tied, export.plan.dims.get("vocab", 0))

@@ -112,6 +112,9 @@ def test_merged_is_whole_and_cut_again_is_the_same(tmp_path: Path, ranks: int, e
         for rank in range(ranks):
             assert models.opened(out / name(rank)) == models.as_bytes(cut(state, rank, ranks, embedding))
     assert plan_of(tmp_path / "meta" / "out").status == "clean"
+    report = json.loads((tmp_path / "meta" / "out" / "EXPORT_REPORT.json").read_text())
+    assert report["use_with"] == {}  # torchtune reads one file of Meta's, not several
+    assert len(report["tensors"]) == ranks * len(state)
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
