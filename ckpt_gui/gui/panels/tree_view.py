@@ -17,6 +17,7 @@ MAX_EXPANDED = 5_000
 COLUMN_EMS = {Column.STATE: 7.6, Column.SHAPE: 6.2, Column.DTYPE: 3.4, Column.SIZE: 4.6}
 KEY_EMS = 11  # least width of each of the two names
 INDENT_EMS = 0.9
+ROWS_LOOKED_AT = 60  # to divide the room
 
 
 class KeyTreeView(QTreeView):
@@ -70,15 +71,21 @@ class KeyTreeView(QTreeView):
         header.resizeSection(Column.EXPECTED, max(least, room - key))
 
     def _want(self, column: Column) -> int:
-        """Return the width that the rows in sight need in a column."""
-        return max(self.sizeHintForColumn(column), self.header().sectionSizeHint(column)) + self.fontMetrics().height()
+        """Return the width that the rows in sight need in a column; Qt's own way looks at many more."""
+        header, em = self.header(), self.fontMetrics().height()
+        width = header.sectionSizeHint(column)
+        index, rows = self.indexAt(QPoint(0, 0)), 0
+        while index.isValid() and rows < ROWS_LOOKED_AT:
+            indent = self.indentation() * (_depth(index) + 1) if column == Column.KEY and not self.keys.flat else 0
+            width = max(width, self.sizeHintForIndex(index.siblingAtColumn(column)).width() + indent)
+            index, rows = self.indexBelow(index), rows + 1
+        return width + em
 
     def _size_columns(self) -> None:
         header, em = self.header(), self.fontMetrics().height()
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(2 * em)
         header.setSectionsMovable(False)
-        header.setResizeContentsPrecision(0)  # rows in sight only
         for column, width in COLUMN_EMS.items():
             header.resizeSection(column, round(width * em))
 
@@ -203,3 +210,10 @@ class KeyTreeView(QTreeView):
             menu.addAction(self.tr("Fold"), lambda: self.collapse(index))
         self.menu_opening.emit(menu, self.selected_rows())
         menu.popup(self.viewport().mapToGlobal(point))
+
+
+def _depth(index: QModelIndex) -> int:
+    depth = 0
+    while (index := index.parent()).isValid():
+        depth += 1
+    return depth
