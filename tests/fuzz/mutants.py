@@ -20,7 +20,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from tests import builders as b
 
-MAX_SECONDS = 2.0
+MAX_SECONDS = 60  # a guard against hangs, not a measurement
 MAX_READ = 1 << 20
 Tensors = dict[tuple[str, ...], tuple[str, tuple[int, ...], bytes]]
 
