@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LAYOUTS = {"hf": "Hugging Face", "meta": "Meta", "torchtune": "torchtune", "same": "As it is"}
+from ckpt_gui.core.families.layouts import title_of
+
+# The layouts that the window offers; the command line writes the rarer ones too.
+_OFFERED = ("hf", "meta", "torchtune", "litgpt", "gpt-fast", "torchtitan", "nanogpt")
+LAYOUTS = {name: title_of(name) for name in _OFFERED} | {"same": "As it is"}
 
 
 def human_count(number: int) -> str:

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.retarget import GB
 from ckpt_gui.core.text import human_bytes
@@ -31,6 +32,7 @@ from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted
+from ckpt_gui.gui.wording import LAYOUTS
 
 SHARDS = (1, 2, 5, 10, 20, 50)
 NO_LIMIT = 1 << 62
@@ -77,7 +79,7 @@ class ExportForm(QScrollArea):
     def _make_choices(self) -> None:
         tr = self.tr
         self.layout_box = _combo(tr("Layout"), [
-            (tr("Hugging Face"), "hf"), (tr("Meta"), "meta"), (tr("torchtune"), "torchtune"),
+            *((title, name) for name, title in LAYOUTS.items() if name != "same"),
             (tr("As it is, wrappers taken off"), "same"),
         ])  # fmt: skip
         self.container_box = _combo(
@@ -273,12 +275,13 @@ class ExportForm(QScrollArea):
 
     def _about(self, layout: str) -> str:
         tr = self.tr
-        return {
+        known = {
             "hf": tr("A folder for transformers, vLLM and most other loaders."),
             "meta": tr("consolidated.00.pth and params.json, as Meta's own code reads them."),
             "torchtune": tr("One file under torchtune's names, to fine-tune on."),
             "same": tr("Names, order and container stay; only wrappers and what is no weight go."),
-        }[layout]
+        }
+        return known.get(layout) or tr("Under the names of {}.").format(title_of(layout))
 
     def _show_carried(self, snapshot: Snapshot) -> None:
         export, base = snapshot.export, snapshot.decisions.target.base
