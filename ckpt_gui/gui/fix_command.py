@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.retarget import GB, Target
+from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Snapshot
 
 _USUAL_SHARD = Target().max_shard_bytes
@@ -35,7 +36,7 @@ def unsayable(snapshot: Snapshot) -> int:
 
 
 def default_folder(path: str, layout: str) -> str:
-    """Return a new folder beside the source that does not exist yet.
+    """Return a new folder that does not exist yet: beside the source, or at home for the sample of the program.
 
     >>> default_folder("/m/last.pt", "hf").replace(os.sep, "/")
     '/m/last-hf'
@@ -44,7 +45,9 @@ def default_folder(path: str, layout: str) -> str:
     if source.name.endswith(".index.json"):
         source = source.parent
     stem = source.name if os.path.isdir(source) or not source.suffix else source.stem
-    base = source.parent / f"{stem or 'checkpoint'}-{'fixed' if layout == 'same' else layout}"
+    bundled = PurePath(resource(SAMPLE)).parent
+    home = PurePath(os.path.expanduser("~")) if bundled in source.parents else source.parent
+    base = home / f"{stem or 'checkpoint'}-{'fixed' if layout == 'same' else layout}"
     folder, number = str(base), 2
     while os.path.lexists(folder):
         folder, number = f"{base}-{number}", number + 1
