@@ -113,10 +113,9 @@ def _save_meta(state: State, out: Path) -> None:
 
 
 WRAPPED = frozenset({"wrapper-prefix"})
-REDUNDANT = WRAPPED | {"tied-redundant"}
 CASES = (
-    Case("compiled", "compiled.pt", compiled, REDUNDANT),
-    Case("nested", "step-1.pt", nested, REDUNDANT | {"nested-state-dict"}, ("--base", "{model}")),
+    Case("compiled", "compiled.pt", compiled, WRAPPED),
+    Case("nested", "step-1.pt", nested, WRAPPED | {"nested-state-dict"}, ("--base", "{model}")),
     Case("meta-alias", "consolidated.00.pth", meta_alias),
     Case("meta-copy", "consolidated.00.pth", meta_copy),
     Case("torchtune-compiled", "torchtune.pt", torchtune_compiled, WRAPPED, ("--config", "{model}/config.json")),
