@@ -1,0 +1,36 @@
+"""What is said of a checkpoint or an export: as JSON of schema 1, as SARIF, and as a document for `text` to write.
+
+Pure: plan or export in, values out. The command line and the window show the same words.
+"""
+
+from __future__ import annotations
+
+from ckpt_gui.core.report.as_json import (
+    MOST_KEYS,
+    SCHEMA,
+    Outcome,
+    adapter_json,
+    check_json,
+    export_json,
+    failure_json,
+    finding_json,
+)
+from ckpt_gui.core.report.as_sarif import sarif
+from ckpt_gui.core.report.check_report import check_document, failure_document, next_command, tie_sentence
+from ckpt_gui.core.report.export_report import (
+    export_document,
+    left_out,
+    mapping,
+    missing_for_use,
+    step_texts,
+    use_sentences,
+    written_sentence,
+)
+from ckpt_gui.core.report.facts import Facts, facts, status
+
+__all__ = [
+    "MOST_KEYS", "SCHEMA", "Facts", "Outcome", "adapter_json", "check_document", "check_json", "export_document",
+    "export_json", "facts", "failure_document", "failure_json", "finding_json", "left_out", "mapping",
+    "missing_for_use", "next_command", "sarif", "status", "step_texts", "tie_sentence", "use_sentences",
+    "written_sentence",
+]  # fmt: skip

@@ -1,0 +1,144 @@
+"""Reports as JSON of schema 1: `check --json`, `fix --report FILE.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from ckpt_gui.core.adapters import Adapter
+from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
+from ckpt_gui.core.plan import Entry, Plan, Step, Tie
+from ckpt_gui.core.report.facts import facts, status
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.against import Against
+    from ckpt_gui.core.retarget import Export
+
+SCHEMA = 1
+MOST_KEYS = 20
+Outcome = Literal["written", "refused", "failed", "possible"]
+
+
+def check_json(plan: Plan, beside: Against | None = None) -> dict[str, Any]:
+    """Return what `check --json` prints (schema 1), with what was compared if there is a reference."""
+    numbers, adapter = facts(plan), plan.adapter or plan.merged
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "path": plan.source.path,
+        "status": status(plan),
+        "container": plan.source.container,
+        "layout": plan.layout.name if plan.layout else None,
+        "family": plan.family.name if plan.family else None,
+        "dims": dict(plan.dims),
+        "section": list(plan.section),
+        "wrappers": list(plan.wrappers),
+        "files": [file.name for file in plan.source.files],
+        "tensors": numbers.tensors,
+        "parameters": numbers.parameters,
+        "bytes": numbers.nbytes,
+        "dtypes": dict(numbers.dtypes),
+        "tied": _tie_json(plan.tie),
+        "findings": [finding_json(f) for f in worst_first(plan.findings)],
+    }
+    found |= {"adapter": adapter_json(adapter)} if adapter else {}
+    return found | ({"against": _against_json(beside)} if beside else {})
+
+
+def adapter_json(adapter: Adapter) -> dict[str, Any]:
+    """Return what is known of an adapter: rank, alpha and scale of every module."""
+    return {
+        "style": adapter.style,
+        "merged_into": "the weights beside it" if adapter.inside else None,
+        "rslora": adapter.config.get("use_rslora") is True,
+        "targets": list(dict.fromkeys(lora.module.rpartition(".")[2] for lora in adapter.loras)),
+        "whole": [] if adapter.inside else list(adapter.whole),
+        "modules": [
+            {
+                "module": x.module, "rank": x.rank, "alpha": x.alpha, "scale": x.scale, "dora": x.lengths is not None,
+            }
+            for x in adapter.loras
+        ],
+    }  # fmt: skip
+
+
+def _against_json(beside: Against) -> dict[str, Any]:
+    rows = [row for row in beside.rows if row.state not in ("equal", "fits")]
+    return {
+        "name": beside.name,
+        "kind": beside.kind,
+        "counts": dict(beside.counts),
+        "rows": [
+            {
+                "key": row.key, "state": row.state, "ours": row.ours, "theirs": row.theirs,
+                "shape": None if row.shape is None else list(row.shape),
+                "wanted": None if row.wanted is None else list(row.wanted), "dtype": row.dtype,
+                "wanted_dtype": row.wanted_dtype, "note": row.note,
+            }
+            for row in rows
+        ],
+    }  # fmt: skip
+
+
+def _tie_json(tie: Tie) -> dict[str, Any]:
+    return {
+        "flag": tie.flag,
+        "embedding": tie.embedding.key if tie.embedding else None,
+        "head": tie.head.key if tie.head else None,
+        "state": tie.state,
+    }
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as schema 1 has it: the first 20 keys, and how many there are."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": finding.message,
+        "keys": list(finding.keys[:MOST_KEYS]),
+        "count": len(finding.keys),
+        "fix": finding.fix,
+    }
+
+
+def failure_json(path: str, error: CheckpointError) -> dict[str, Any]:
+    """Return what `check --json` prints of a path in which no tensor can be listed."""
+    return {
+        "schema": SCHEMA, "path": path, "status": "unreadable", "container": None, "layout": None, "family": None,
+        "dims": {}, "section": [], "wrappers": [], "files": [], "tensors": 0, "parameters": 0, "bytes": 0,
+        "dtypes": {}, "tied": _tie_json(Tie()), "findings": [finding_json(error.as_finding())],
+    }  # fmt: skip
+
+
+def export_json(export: Export, outcome: Outcome, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what `fix --report FILE.json` writes: the plan of an export and how it ended."""
+    target = export.target
+    return {
+        "schema": SCHEMA,
+        "path": export.plan.source.path,
+        "outcome": outcome,
+        "target": {"layout": target.layout, "container": export.container, "dtype": target.dtype},
+        "bytes": export.nbytes,
+        "steps": [_step_json(step) for step in export.steps],
+        "tensors": [_entry_json(entry, export) for entry in export.entries],
+        "dropped": [{"key": d.ref.full_key, "kind": d.kind, "reason": d.reason} for d in export.dropped],
+        "beside": [d.ref.full_key for d in export.beside],
+        "left_out": list(export.left_out),
+        "files": [*export.texts, *export.carried],
+        "findings": [finding_json(f) for f in worst_first(export.findings)],
+        "result": dict(result) if result else None,
+    }
+
+
+def _entry_json(entry: Entry, export: Export) -> dict[str, Any]:
+    return {
+        "from": [ref.full_key for ref in entry.inputs],
+        "to": entry.key,
+        "ops": [op.describe(export.plan.dims) for op in entry.ops],
+    }
+
+
+def _step_json(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.id, "title": step.title, "count": step.count, "evidence": step.evidence,
+        "changes_values": step.changes_values, "certain": step.certain,
+    }  # fmt: skip

@@ -1,0 +1,41 @@
+"""The model in numbers, counted once for every report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ckpt_gui.core.plan import Plan, Status
+from ckpt_gui.core.tensors import unique_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The model in numbers; tensors at the same place count once, except in `tensors` and `dtypes`.
+
+    Attributes:
+        tensors: Weights of the model.
+        parameters: Their elements.
+        nbytes: Their bytes.
+        dtypes: Weights by element type.
+    """
+
+    tensors: int
+    parameters: int
+    nbytes: int
+    dtypes: Mapping[str, int]
+
+
+def facts(plan: Plan) -> Facts:
+    """Count the model's weights."""
+    refs = [ref for entry in plan.weights for ref in entry.inputs]
+    stored = {ref.path: ref for ref in refs}  # the slices of all ranks are one tensor
+    parameters = sum({ref.place: ref.numel for ref in refs}.values())
+    dtypes = dict(Counter(ref.dtype for ref in stored.values()).most_common())
+    return Facts(len(stored), parameters, unique_bytes(refs), dtypes)
+
+
+def status(plan: Plan) -> Status:
+    """Return the plan's status; `unreadable` where no tensor can be listed."""
+    return plan.status if plan.source.refs else "unreadable"
