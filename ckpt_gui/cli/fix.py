@@ -75,9 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-shard-size", metavar="SIZE", type=size, default=5 * GB, help="such as 5GB or 500MB")
     parser.add_argument(
         "--tie",
-        choices=("auto", "keep", "drop", "copy"),
+        choices=("auto", "keep", "drop", "copy", "none"),
         default="auto",
-        help="the output head: as the target wants it, keep a stored one, drop an equal one, or always write one",
+        help="the output head: as the target wants it, keep a stored one, drop an equal one, always write one, or none "
+        "for a model that has none",
     )
     parser.add_argument(
         "--model-parallel", metavar="N", type=count, help="cut Meta's files for N tensor-parallel ranks (--to meta)"

@@ -135,8 +135,8 @@ class Policy:
         family: Name of the family, where names can not tell.
         heads: Number of query heads, where nothing tells.
         kv_heads: Number of key/value heads.
-        tie: `auto`, `keep` (never leave out a stored head), `drop` (leave out an equal head) or `copy` (always write
-            one).
+        tie: `auto`, `keep` (never leave out a stored head), `drop` (leave out an equal head), `copy` (always write one)
+            or `none` (the model has no head and is to have none, as one that makes embeddings).
         skip: Ids of optional steps not to be done.
         dropped: Full keys of tensors that the user ticked to be left out.
         lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.

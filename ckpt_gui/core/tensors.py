@@ -151,6 +151,7 @@ class Sidecars:
         tokenizer: Names of tokenizer files found.
         carried: Names of all files that an export carries along (tokenizer, generation config, chat template).
         adapter: Parsed `adapter_config.json`, or None.
+        embeds: True if sentence-transformers' `modules.json` is there: the model is used without an output head.
     """
 
     folder: str | None = None
@@ -161,6 +162,7 @@ class Sidecars:
     tokenizer: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
     adapter: Mapping[str, Any] | None = None
+    embeds: bool = False
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from ckpt_gui.gui.wording import LAYOUTS
 
 _TIES = {
     "auto": "tied pair as the layout wants it", "keep": "keep a stored head", "drop": "leave out an equal head",
-    "copy": "always write a head",
+    "copy": "always write a head", "none": "the model has no head",
 }  # fmt: skip
 _STEPS = {"tie": "leave out the head", "buffers": "leave out computed tensors"}
 _PLAIN = {

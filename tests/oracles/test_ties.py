@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.oracle
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 import torch
 from safetensors.torch import load_file, save_file, save_model
 
 from ckpt_gui import write
+from ckpt_gui.core.families.registry import BY_NAME, FAMILIES
 from tests.oracles import tiny
 
 LAYOUTS = ("hf", "meta", "torchtune", "same")
@@ -113,6 +114,17 @@ def test_lost_head_is_not_made_up(tmp_path: Path) -> None:
     assert tiny.plan_of(folder).status == "blocked"
     write(tiny.plan_of(folder, tie="copy"), tmp_path / "out", "hf")
     assert torch.equal(tiny.logits_of(tiny.load(tmp_path / "out")), tiny.logits_of(model))
+
+
+MODEL_TYPES = [(family.name, model_type) for family in FAMILIES for model_type in family.model_types]
+MODEL_TYPES = [pair for pair in MODEL_TYPES if pair[1] in transformers.CONFIG_MAPPING]  # not all that one part is
+
+
+@pytest.mark.parametrize(("name", "model_type"), MODEL_TYPES)
+def test_class_defaults(name: str, model_type: str) -> None:
+    """What the tables assume of a config without the flag is what both versions assume."""
+    config = transformers.AutoConfig.for_model(model_type)
+    assert BY_NAME[name].tie_default is bool(getattr(config.get_text_config(), "tie_word_embeddings", False))
 
 
 def test_backbone_without_prefix(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ckpt_gui.core.tensors import Sidecars
 MAX_JSON = 16 << 20
 CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"
 ADAPTER = "adapter_config.json"
+MODULES = "modules.json"  # sentence-transformers'
 TOKENIZER = (
     "tokenizer.json",
     "tokenizer.model",
@@ -66,7 +67,7 @@ def read_sidecars(
     origin = _read_origin(folder, names, problems) if config is None else None
     found = Sidecars(
         folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried,
-        parsed.get(ADAPTER),
+        parsed.get(ADAPTER), MODULES in names,
     )  # fmt: skip
     return found, tuple(problems)
 

@@ -180,7 +180,10 @@ def _missing_advice(plan: Plan) -> str:
     if any(d.kind == "user" for d in plan.dropped):
         return "Some tensors were left out by your choice: take in again those that the model needs."
     if len(plan.missing) == 1 and plan.missing[0].key == plan.family.role("head"):
-        return "If the model is known to be tied, --tie copy writes the embedding as its head; else the head is lost."
+        return (
+            "If the model is known to be tied, --tie copy writes the embedding as its head; if it makes embeddings of "
+            "texts, --tie none leaves it without one; else the head is lost."
+        )
     if shard := _one_of_many(plan):
         return f"This is one shard of {shard}: open the folder, or the index file beside it."
     if wrapped := _wrapped_twin(plan):

@@ -14,6 +14,7 @@ from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
+from ckpt_gui.core.families.tasks import architecture_of, backbone, classifier, holds_head, is_backbone
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
 from ckpt_gui.core.ops import Shape
@@ -58,14 +59,42 @@ def detect(plan: Plan) -> Plan:
     if match is None:
         return plan.found(doubt) if doubt else plan
     plan = plan.replace(family=match.family, layout=match.layout, prefix=match.prefix)
-    plan = plan.explained(_layout_evidence(match), sentence)
+    plan = _with_task(plan.explained(_layout_evidence(match), sentence), counts, shapes)
     models = tuple(model for model in known if model.family == match.family.name)
     if models:
         plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
     plan = plan.found(doubt) if doubt else plan
     text, fix = match.layout.caution
     plan = plan.found(Finding("layout-ambiguous", "info", text, fix=fix)) if text else plan
-    return plan.found(_prefix_finding(match)) if match.prefix else plan
+    return plan.found(_prefix_finding(match)) if plan.prefix else plan
+
+
+def _with_task(plan: Plan, counts: Counter[str], shapes: Mapping[str, Shape]) -> Plan:
+    """Take the family for a classifier or a bare backbone where keys, config or the user say so."""
+    family, layout, config = plan.family, plan.layout, plan.config
+    assert family is not None
+    assert layout is not None
+    raw = config.raw if config and config.is_hf else {}
+    found = classifier(family, layout, counts, shapes, raw)
+    if found is None and (why := _headless(plan)) and not holds_head(family, layout, counts):
+        tied = plan.policy.tie != "none" and bool(config and config.tie_flag(family.tie_default)[0])
+        bare = plan.prefix if layout.name == "hf" and is_backbone(architecture_of(raw), family) else ""
+        found = backbone(family, layout, bare, tied=tied, why=why)
+        plan = plan.replace(prefix="") if bare else plan
+    return plan.replace(family=found.family, layout=found.layout).explained(found.why) if found else plan
+
+
+def _headless(plan: Plan) -> str:
+    """Return what tells that the model has no output head and is to have none; empty if nothing does."""
+    if plan.policy.tie == "none":
+        return "It has no output head, by your choice."
+    assert plan.family is not None
+    name = architecture_of(plan.config.raw) if plan.config and plan.config.is_hf else ""
+    if is_backbone(name, plan.family):
+        return f"The config names {safe_text(name, 60)}, a model without output head."
+    if plan.source.sidecars.embeds:
+        return "modules.json lies beside it: a model that makes embeddings of texts, and has no output head."
+    return ""
 
 
 def lacks_table(plan: Plan) -> bool:

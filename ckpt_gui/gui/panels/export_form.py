@@ -91,6 +91,7 @@ class ExportForm(QScrollArea):
         self.tie_box = _combo(tr("Tied pair"), [
             (tr("As the layout wants it"), "auto"), (tr("Keep a stored head"), "keep"),
             (tr("Leave out an equal head"), "drop"), (tr("Always write a head"), "copy"),
+            (tr("The model has no head"), "none"),
         ])  # fmt: skip
         sizes: list[Choice] = [(tr("at most {n} GB").format(n=n), n * GB) for n in SHARDS]
         self.shard_box = _combo(tr("Files"), [*sizes, (tr("one file"), NO_LIMIT)])
