@@ -137,7 +137,7 @@ def test_against_a_config(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIG))
     found = against(plan_of(tmp_path, weights(**{"more": np.ones(2, np.float32)})), str(path))
-    assert dict(found.counts) == {"fits": 6, "extra": 1}
+    assert dict(found.counts) == {"fits": 6, "only-a": 1}
 
 
 def test_the_family_keeps_the_rules_of_tables() -> None:

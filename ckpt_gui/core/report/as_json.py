@@ -62,17 +62,18 @@ def adapter_json(adapter: Adapter) -> dict[str, Any]:
 
 
 def _against_json(beside: Against) -> dict[str, Any]:
+    names = {"only-a": "extra", "only-b": "missing"}  # as they look from the checkpoint that is checked
     rows = [row for row in beside.rows if row.state not in ("equal", "fits")]
     return {
         "name": beside.name,
         "kind": beside.kind,
-        "counts": dict(beside.counts),
+        "counts": {names.get(state, state): count for state, count in beside.counts.items()},
         "rows": [
             {
-                "key": row.key, "state": row.state, "ours": row.ours, "theirs": row.theirs,
-                "shape": None if row.shape is None else list(row.shape),
-                "wanted": None if row.wanted is None else list(row.wanted), "dtype": row.dtype,
-                "wanted_dtype": row.wanted_dtype, "note": row.note,
+                "key": row.key, "state": names.get(row.state, row.state),
+                "ours": row.a.key if row.a else "", "theirs": row.b.key if row.b else "",
+                "shape": list(row.a.shape) if row.a else None, "wanted": list(row.b.shape) if row.b else None,
+                "dtype": row.a.dtype if row.a else "", "wanted_dtype": row.b.dtype if row.b else "", "note": row.note,
             }
             for row in rows
         ],

@@ -1,0 +1,122 @@
+"""What a comparison finds, as findings: of a checkpoint beside its reference, or of two beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckpt_gui.core.compare.result import Comparison, Row, State, Stored
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import plural
+
+
+def differences(compared: Comparison) -> tuple[Finding, ...]:
+    """Return what is wrong with A where it should be like B."""
+    name = safe_text(compared.b.name, 120)
+    rows = compared.rows
+    untied_a = [r for r in rows if r.state == "untied" and compared.a.tied]
+    untied_b = [r for r in rows if r.state == "untied" and not compared.a.tied]
+    made = (
+        _permuted(_of(rows, "permuted"), name),
+        _swapped(_of(rows, "swapped"), name),
+        _missing([*_of(rows, "only-b"), *untied_a], name),
+        _wrong_shape(_of(rows, "shape"), name),
+        _vocabulary(_of(rows, "vocab"), name),
+        _extra([*_of(rows, "only-a"), *untied_b], name),
+        _renamed(_of(rows, "renamed"), name),
+        _unread(_of(rows, "unread")),
+    )
+    return tuple(finding for finding in made if finding is not None)
+
+
+def _of(rows: Sequence[Row], state: State) -> list[Row]:
+    return [row for row in rows if row.state == state]
+
+
+def _ours(row: Row) -> str:
+    return row.a.key if row.a else ""
+
+
+def _keys(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(row.a.key if row.a else row.b.key if row.b else row.key for row in rows)
+
+
+def _permuted(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    text = (
+        f"The rows of {len(rows)} q and k tensors such as `{safe_text(_ours(rows[0]))}` are those of {name} in the "
+        "other rotary order: under these names the model would load and write gibberish."
+    )
+    fix = "Convert it again from its original, which has the rows as its names say; one of the two is mislabelled."
+    return Finding("rope-permuted", "warning", text, _keys(rows), fix)
+
+
+def _swapped(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    first = rows[0]
+    text = (
+        f"{len(rows)} tensors have the values of another of the same shape in {name}: `{safe_text(_ours(first))}` "
+        f"{safe_text(first.note, 300)}."
+    )
+    fix = "Look at the converter that made it: it has mixed these names up."
+    return Finding("tensors-swapped", "warning", text, _keys(rows), fix)
+
+
+def _missing(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    text = f"{plural(len(rows), 'tensor')} of {name} {'is' if len(rows) == 1 else 'are'} not here, "
+    text += f"such as `{safe_text(rows[0].b.key if rows[0].b else rows[0].key)}`."
+    keys = tuple(row.b.key for row in rows if row.b)
+    return Finding("missing-tensor", "error", text, keys, "Is it the same model? Compare layers and sizes.")
+
+
+def _wrong_shape(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    first = rows[0]
+    text = f"{plural(len(rows), 'tensor')} of another shape than in {name}: `{safe_text(_ours(first))}` is "
+    text += f"{shape_text(first.a)}, there {shape_text(first.b)}."
+    return Finding("shape-mismatch", "error", text, _keys(rows), "It is a model of another size.")
+
+
+def shape_text(stored: Stored | None) -> str:
+    """Return a shape in words: `3 × 4`, `1` for a single number."""
+    sizes = stored.shape if stored else ()
+    return " × ".join("?" if s is None else f"{s:,}" for s in sizes) or "1"
+
+
+def _vocabulary(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    have, want = ((s.shape if s and s.shape else (0,))[0] or 0 for s in (rows[0].a, rows[0].b))
+    text = f"The vocabulary has {have:,} rows, that of {name} {want:,}: tokens were added, or rows padded."
+    return Finding("vocab-padding", "info", text, _keys(rows))
+
+
+def _extra(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    text = f"{plural(len(rows), 'tensor')} such as `{safe_text(_ours(rows[0]))}` {'is' if len(rows) == 1 else 'are'} "
+    return Finding("unexpected-tensor", "warning", f"{text}not in {name}.", _keys(rows))
+
+
+def _renamed(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    first = rows[0]
+    there = safe_text(first.b.key if first.b else "")
+    text = f"{plural(len(rows), 'tensor')} have another name in {name}: `{safe_text(_ours(first))}` is `{there}` there."
+    if len(rows) == 1:
+        text = f"One tensor has another name in {name}: `{safe_text(_ours(first))}` is `{there}` there."
+    return Finding("renamed", "info", text, _keys(rows))
+
+
+def _unread(rows: Sequence[Row]) -> Finding | None:
+    if not rows:
+        return None
+    text = f"The values of {plural(len(rows), 'tensor')} were not compared: {rows[0].note.rstrip('.')}."
+    fix = "Raise --budget, or give head counts with --config or --heads."
+    return Finding("values-unchecked", "info", text, _keys(rows), fix)

@@ -1,0 +1,326 @@
+"""Any two checkpoints beside each other: through layouts, fused and split, tied and untied, by values and by names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckpt_gui.core.compare import STATES, Comparison, Row, compare, side_of_plan
+from ckpt_gui.core.families.registry import BY_NAME
+from ckpt_gui.core.normalise import normalise
+from ckpt_gui.core.plan import Plan
+from tests.core import models
+from tests.core import test_adapters as adapters
+from tests.core import test_families_dense as dense
+from tests.core import test_families_fused as fused
+
+TOTAL = len(models.names("hf"))
+Q = "model.layers.0.self_attn.q_proj.weight"
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+MIRROR = {"only-a": "only-b", "only-b": "only-a"}
+TIED = models.config(tie_word_embeddings=True)
+
+
+def compared(one: Plan, two: Plan, **how: Any) -> Comparison:
+    """Compare values, and hold the result against its laws."""
+    how = {"values": True} | how
+    a, b = side_of_plan(one), side_of_plan(two)
+    made = compare(a, b, **how)
+    back = compare(b, a, **how)
+    assert Counter(MIRROR.get(s, s) for s in made.counts.elements()) == back.counts, "states are symmetrical"
+    for side, keys in ((a, [r.a for r in made.rows]), (b, [r.b for r in made.rows])):
+        seen = Counter(stored.key for stored in keys if stored is not None)
+        assert seen.keys() == {t.key for t in side.tensors.values()}, "every tensor stands in a row"
+    for whole in (a, b):
+        assert compare(whole, whole, **how).same is True
+    return made
+
+
+def states(found: Comparison) -> dict[str, int]:
+    return dict(found.counts)
+
+
+def row(found: Comparison, key: str) -> Row:
+    (one,) = [r for r in found.rows if r.key == key]
+    return one
+
+
+def of(state: models.State, **config: Any) -> Plan:
+    return models.plan(state, models.config(**config))
+
+
+# ---- the same model in other layouts
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("name", ["llama", "qwen2", "gemma2", "smollm3"])
+def test_dense_families_in_every_layout(name: str, values: bool) -> None:
+    family = BY_NAME[name]
+    hub = models.plan(dense.tensors(family, optional=False), dense.config(family, attention_bias=False, mlp_bias=False))
+    plans = [normalise(dense.sent(hub, layout.name)) for layout in family.layouts]
+    for plan in plans:
+        assert states(compared(plans[0], plan, values=values)) == {"equal" if values else "fits": len(hub.entries)}
+
+
+@pytest.mark.parametrize(("name", "layout"), [k for k in fused.LAYOUTS if k[0] in ("phi3", "mixtral", "gpt-neox")])
+def test_fused_and_split(name: str, layout: str) -> None:
+    state = fused.hub_state(name)
+    one = models.plan(state, fused.config(name))
+    two = models.plan(fused.LAYOUTS[name, layout](state), fused.config(name))
+    assert two.layout is not None
+    assert two.layout.name == layout
+    assert states(compared(one, two)) == {"equal": len(state)}
+    key = next(k for k in state if "layers.1" in k and state[k].ndim == 2)
+    changed = models.plan(state | {key: state[key] + 1}, fused.config(name))
+    assert states(compared(changed, two)) == {"equal": len(state) - 1, "differs": 1}
+
+
+@pytest.mark.parametrize("wrapped", ["_orig_mod.", "module.", "_fsdp_wrapped_module."])
+def test_wrappers_do_not_count(wrapped: str) -> None:
+    state = models.state("meta")
+    plans = [models.plan(s, None, models.params()) for s in (state, {wrapped + k: v for k, v in state.items()})]
+    assert states(compared(*plans)) == {"equal": TOTAL}
+
+
+# ---- values
+
+
+def test_one_tensor_that_differs_is_measured() -> None:
+    state = models.state("hf")
+    more = state[Q].copy()
+    more[3, 5] += 7
+    more[4, 1] -= 2
+    found = compared(of(state), of(state | {Q: more}))
+    assert states(found) == {"equal": TOTAL - 1, "differs": 1}
+    assert (found.same, found.values) == (False, True)
+    delta = row(found, Q).delta
+    assert delta is not None
+    assert (delta.count, delta.changed, delta.skipped, delta.max_diff, delta.where) == (more.size, 2, 0, 7.0, (3, 5))
+    norms = [float(np.linalg.norm(x.astype(np.float64))) for x in (more - state[Q], state[Q], more)]
+    assert [delta.norm, delta.norm_a, delta.norm_b] == pytest.approx(norms, rel=1e-12)
+    assert delta.relative == pytest.approx(norms[0] / norms[1])
+    assert delta.share == 2 / more.size
+
+
+def test_not_finite_elements_are_left_out_of_the_sums() -> None:
+    state = models.state("hf")
+    odd = state[Q].copy()
+    odd[0, 0], odd[0, 1], odd[1, 0] = np.nan, np.inf, 5
+    delta = row(compared(of(state), of(state | {Q: odd})), Q).delta
+    assert delta is not None
+    assert (delta.changed, delta.skipped, delta.where) == (3, 2, (1, 0))
+    assert delta.max_diff == abs(5 - float(state[Q][1, 0]))
+    assert row(compared(of(state | {Q: odd}), of(state | {Q: odd})), Q).state == "equal"
+
+
+def test_zeros_of_either_sign_are_not_the_same_bytes() -> None:
+    zero = models.state("hf") | {Q: np.zeros_like(models.state("hf")[Q])}
+    delta = row(compared(of(zero), of(zero | {Q: -zero[Q]})), Q).delta
+    assert delta is not None
+    assert (delta.changed, delta.max_diff, delta.relative) == (delta.count, 0.0, None)
+
+
+def test_a_cast_copy() -> None:
+    wide = {k: (v / 64).astype(np.float32) for k, v in models.state("hf").items()}
+    narrow = {k: v.astype(np.float16) for k, v in wide.items()}
+    assert states(compared(of(wide), of(narrow))) == {"cast": TOTAL}
+    assert states(compared(of(wide), of(narrow), values=False)) == {"dtype": TOTAL}
+    other = compared(of(wide), of(narrow | {Q: narrow[Q] + np.float16(1)}))
+    assert states(other) == {"cast": TOTAL - 1, "differs": 1}
+
+
+def test_rows_in_the_other_rotary_order() -> None:
+    hf, meta = models.state("hf"), models.state("meta")
+    rows = {h: meta[m] for h, m, _ in models.names("meta") if "q_proj" in h or "k_proj" in h}
+    found = compared(of(hf), of(hf | rows))
+    assert states(found) == {"equal": TOTAL - 2 * models.LAYERS, "permuted": 2 * models.LAYERS}
+    assert row(found, Q).note == "the rows of a head lie as halves in A and as neighbouring pairs in B"
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_changed_places(both: bool) -> None:
+    state = models.state("hf")
+    gate, up = "model.layers.1.mlp.gate_proj.weight", "model.layers.1.mlp.up_proj.weight"
+    other = state | {gate: state[up], up: state[gate] if both else state[up] + 1}
+    found = compared(of(state), of(other))
+    assert states(found) == {"equal": TOTAL - 2, "swapped": 2}
+    note = f"has changed places with `{up}`" if both else f"has in B the values of `{up}` in A"
+    assert row(found, gate).note == note
+
+
+def test_added_tokens() -> None:
+    state = models.state("hf")
+    more = {k: np.concatenate([state[k], state[k][:3]]) for k in (EMBEDDING, HEAD)}
+    more[HEAD][0, 0] += 9
+    found = compared(of(state), of(state | more))
+    assert states(found) == {"equal": TOTAL - 2, "vocab": 2}
+    assert row(found, EMBEDDING).note == "the rows that both have are equal"
+    assert row(found, HEAD).note == "the rows that both have differ"
+    delta = row(found, HEAD).delta
+    assert delta is not None
+    assert (delta.count, delta.changed) == (state[HEAD].size, 1)
+
+
+def test_missing_and_other_shapes() -> None:
+    state = models.state("hf")
+    less = {k: v for k, v in state.items() if k != "model.norm.weight"} | {Q: state[Q][:-8]}
+    found = compared(of(state), of(less))
+    assert states(found) == {"equal": TOTAL - 2, "only-a": 1, "shape": 1}
+
+
+# ---- the tied pair
+
+
+def tied(head: str, layout: str = "hf", *, understood: bool = True) -> Plan:
+    source = models.source(models.state(layout, head=head), TIED)
+    return models.plan(models.state(layout, head=head), TIED) if understood else normalise(source)
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize(("head", "layout"), [("equal", "hf"), ("same", "hf"), ("equal", "meta")])
+def test_a_copy_of_a_tied_head_is_no_difference(head: str, layout: str, values: bool) -> None:
+    found = compared(tied("absent"), tied(head, layout, understood=values), values=values)
+    assert states(found) == {"equal" if values else "fits": TOTAL - 1, "tied": 1}
+    assert found.same is True
+    one = row(found, HEAD)
+    assert one.a is not None
+    assert one.b is not None
+    assert (one.a.key, one.b.key) == (models.EMBEDDING["hf"], models.HEAD[layout])
+
+
+def test_a_head_that_was_trained_is_a_difference() -> None:
+    found = compared(tied("absent"), tied("own"))
+    assert states(found) == {"equal": TOTAL - 1, "untied": 1}
+    delta = row(found, HEAD).delta
+    assert delta is not None
+    assert delta.changed == delta.count
+    assert found.same is False
+
+
+def test_a_copy_of_another_embedding() -> None:
+    """B's head is a copy of its own embedding, which differs: the embedding's row says so, and the head stays tied."""
+    state = models.state("hf", head="equal")
+    changed = state | {EMBEDDING: state[EMBEDDING] + 1, HEAD: state[HEAD] + 1}
+    found = compared(tied("absent"), models.plan(changed, TIED))
+    assert states(found) == {"equal": TOTAL - 2, "differs": 1, "tied": 1}
+
+
+# ---- names that fit nothing
+
+
+def unknown(**arrays: np.ndarray) -> Plan:
+    return models.plan({key.replace("__", "."): value for key, value in arrays.items()})
+
+
+def ramp(*shape: int, start: float = 0) -> np.ndarray:
+    return (np.arange(int(np.prod(shape)), dtype=np.float32) + start).reshape(shape)
+
+
+def test_unknown_names_then_shapes_then_bytes() -> None:
+    one = unknown(a=ramp(4), left__w=ramp(3, 5), left__x=ramp(6, 2), left__y=ramp(6, 2, start=9), alone=ramp(2, 2, 2))
+    two = unknown(a=ramp(4), right__w=ramp(3, 5), right__y=ramp(6, 2, start=9), right__x=ramp(6, 2), only=ramp(7))
+    headers = compared(one, two, values=False)
+    assert states(headers) == {"fits": 1, "renamed": 1, "only-a": 3, "only-b": 3}
+    found = compared(one, two)
+    assert states(found) == {"equal": 1, "renamed": 3, "only-a": 1, "only-b": 1}
+    names = {r.a.key: (r.b.key, r.how) for r in found.rows if r.state == "renamed" and r.a and r.b}
+    assert names == {
+        "left.w": ("right.w", "bytes"), "left.x": ("right.x", "bytes"), "left.y": ("right.y", "bytes"),
+    }  # fmt: skip
+
+
+def test_a_shape_alone_proves_nothing() -> None:
+    found = compared(unknown(a=ramp(3, 5)), unknown(b=ramp(3, 5, start=1)))
+    assert states(found) == {"differs": 1}
+    assert found.rows[0].how == "shape"
+    assert "names differ" in found.rows[0].note
+
+
+def test_slots_are_not_matched_by_shape() -> None:
+    """A lacks k's bias and B lacks v's: two different parts of the model, of one shape."""
+    state = models.state("hf", biases=True)
+    k, v = "model.layers.0.self_attn.k_proj.bias", "model.layers.0.self_attn.v_proj.bias"
+    plans = [of({n: x for n, x in state.items() if n != gone}, attention_bias=True) for gone in (k, v)]
+    counts = states(compared(*plans, values=False))
+    assert (counts["only-a"], counts["only-b"]) == (1, 1)
+
+
+# ---- adapters
+
+
+def test_adapters_of_two_tools() -> None:
+    base, _ = adapters.base()
+    made = adapters.pairs(base, adapters.all_modules())
+    one = adapters.adapter_plan(adapters.peft(made), adapters.peft_config(), models.config())
+    converted = adapters.retarget(one, adapters.Target("torchtune"))
+    two = adapters.adapter_plan(
+        {e.key: array(one, e) for e in converted.entries}, adapters.peft_config(), models.config()
+    )
+    assert (one.adapter is not None, two.adapter is not None) == (True, True)
+    assert two.adapter is not None
+    assert two.adapter.style == "torchtune"
+    assert states(compared(one, two)) == {"equal": 2 * len(made)}
+
+
+def array(plan: Plan, entry: Any) -> np.ndarray:
+    out = np.zeros(entry.output.nbytes, np.uint8)
+    dense.open_part(plan.source, dense.Part(entry.key, entry), plan.dims).read_into(0, out)
+    return out.view(np.float32).reshape(entry.output.shape)
+
+
+# ---- fine-tunes, budgets, stops
+
+
+def test_partial_results_when_stopped() -> None:
+    state = models.state("hf")
+    seen: list[tuple[int, Row]] = []
+    steps: list[tuple[int, int]] = []
+    a, b = side_of_plan(of(state)), side_of_plan(of(state))
+    found = compare(
+        a, b, values=True, workers=1, cancelled=lambda: len(seen) >= 5,
+        found=lambda i, r: seen.append((i, r)), progress=lambda _, done, total: steps.append((done, total)),
+    )  # fmt: skip
+    assert (found.stopped, found.same) == (True, None)
+    assert states(found) == {"equal": 5, "unread": TOTAL - 5}
+    assert {found.rows[i] for i, _ in seen} == {r for _, r in seen}
+    whole = compare(a, b, values=True, progress=lambda _, done, total: steps.append((done, total)))
+    assert steps[-1] == (sum(v.nbytes for v in state.values()),) * 2
+    assert (whole.stopped, whole.same) == (False, True)
+
+
+def test_a_budget() -> None:
+    plan = of(models.state("hf"))
+    found = compare(side_of_plan(plan), side_of_plan(plan), values=True, budget=20_000)
+    assert set(found.counts) == {"equal", "unread"}
+    assert found.same is None
+
+
+def test_heads_that_nobody_knows() -> None:
+    plans = [models.plan(models.state(layout)) for layout in ("hf", "meta")]
+    meta = models.state("meta")
+    changed = meta | {"layers.0.attention.wq.weight": meta["layers.1.attention.wq.weight"]}
+    assert states(compared(plans[1], models.plan(changed))) == {"equal": TOTAL - 1, "differs": 1}
+    assert states(compared(*plans)) == {"equal": TOTAL - 2 * models.LAYERS, "unread": 2 * models.LAYERS}
+
+
+def test_every_state_has_words() -> None:
+    from ckpt_gui.core.against import WORDS as BESIDE
+    from ckpt_gui.core.compare import WORDS
+
+    assert set(STATES) == set(WORDS) == set(BESIDE)
+
+
+def test_configs() -> None:
+    state = models.state("hf")
+    one = of(state, rope_theta=10000.0)
+    two = of(state, rope_theta=500000.0, tie_word_embeddings=True, max_position_embeddings=4096)
+    found = compare(side_of_plan(one), side_of_plan(two))
+    assert {c.name: (c.a, c.b) for c in found.config} == {
+        "rope_theta": ("10,000", "500,000"),
+        "tie_word_embeddings": ("false", "true"),
+        "max_positions": ("512", "4,096"),
+    }
+    assert found.same is True
