@@ -70,6 +70,8 @@ class ChunkPiece:
 
     def _open(self) -> RefPiece:
         _, offset, length = self._place
+        if self._file.read(offset, min(length, 4)) != b"PK\x03\x04":
+            raise _damaged(self._file.path, f"what lies at byte {offset:,} is no torch archive")
         found = read_torch(read_archive(FileWindow(self._file, offset, length)), "")
         if len(found.refs) != 1 or (found.refs[0].dtype, found.refs[0].shape) != (self._dtype, self._sizes):
             what = f"the part at byte {offset:,} is not the {self._dtype} tensor of shape {list(self._sizes)}"
@@ -148,7 +150,7 @@ class _Opening:
             if type(name) is not str or not good or type(index.get("fqn")) is not str:
                 raise self.damaged("a part has no proper place")
             if info.get("transform_descriptors"):
-                raise self.damaged("its parts are stored packed or encrypted, which is not read here", "limit-exceeded")
+                raise self.packed(info["transform_descriptors"])
             found[index["fqn"], _sizes(index.get("offset"))] = (name, int(offset or 0), int(length or 0))
         return found
 
@@ -169,6 +171,12 @@ class _Opening:
             self.spend(len(boxes) ** 2)
         check_boxes(fqn, shape, boxes)
         return _Tensor(fqn, self.dtype(fqn, fields.get("properties")), shape, tuple(boxes))
+
+    def packed(self, names: Any) -> CheckpointError:
+        shown = ", ".join(safe_text(str(name), 40) for name in names) if type(names) in (list, tuple) else "?"
+        text = f"The parts of {show_path(self.folder)} are packed ({shown}), which is not read here."
+        fix = "Load it with torch.distributed.checkpoint and save it again without extensions."
+        return CheckpointError("not-a-checkpoint", text, fix=fix, path=self.folder)
 
     def spend(self, count: int) -> None:
         """Draw from what may be looked at: one list of parts may be shared by a million tensors."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ckpt_gui.core.formats.dcp import is_dcp, open_dcp
 from ckpt_gui.core.formats.deepspeed import is_deepspeed, open_deepspeed
 from ckpt_gui.core.formats.folder import list_all
+from ckpt_gui.core.formats.hf_parts import has_hf_parts, open_hf_parts
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.rank_files import has_rank_files, open_ranks
 
@@ -19,6 +20,7 @@ FOLDERS: tuple[tuple[Callable[[Names], bool], Callable[[str, Names], Part]], ...
     (is_dcp, open_dcp),
     (is_deepspeed, open_deepspeed),
     (has_rank_files, open_ranks),
+    (has_hf_parts, open_hf_parts),
 )
 
 

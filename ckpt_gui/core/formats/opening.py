@@ -11,6 +11,7 @@ from ckpt_gui.core.formats import folder as folders
 from ckpt_gui.core.formats.dcp import METADATA
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.folder_kinds import config_folder, open_special
+from ckpt_gui.core.formats.hf_parts import alone
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import ShardIndex, compare
@@ -58,7 +59,7 @@ def open_checkpoint(
         return _open_folder(where, home or ".", name, config, salvage, progress, cancelled)
     part = open_part(where, name, salvage=salvage)
     ranks = folders.ranks_beside(home or ".", name)
-    return _assemble(where, home or ".", [part], config, [], ranks=ranks)
+    return _assemble(where, home or ".", [part], config, alone(part), ranks=ranks)
 
 
 def _open_folder(
@@ -111,7 +112,9 @@ def _assemble(
         problems += compare(index, refs, [part.name for part in parts])
     sidecars, more = read_sidecars(folder, config)
     extras = tuple(extra for part in parts for extra in part.extras)
-    problems += find_kinds(refs, extras, folders.list_all(folder), sidecars.config)
+    kinds = find_kinds(refs, extras, folders.list_all(folder), sidecars.config)
+    cut = any(problem.code == "partitioned-state" for problem in problems)  # empty parts are no placeholders then
+    problems += [kind for kind in kinds if not cut or kind.code != "partitioned-state"]
     return Source(
         path=path,
         container=parts[0].container,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
 
 
@@ -25,7 +26,7 @@ class Part:
         tree: Nested values with refs as leaves; None for flat containers.
         extras: Values that are not tensors.
         checksums: Size and CRC-32 by (file, storage).
-        shards: Shapes of the distributed tensors of which some tensors are one rank's part, by path.
+        shards: What tensors that are one rank's part of a distributed one say of the whole, by path.
     """
 
     container: str
@@ -38,4 +39,4 @@ class Part:
     tree: Any = None
     extras: tuple[Extra, ...] = ()
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    shards: Mapping[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
+    shards: Mapping[tuple[str, ...], LocalPart] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sized
 from typing import Any, TypeVar
 
 from ckpt_gui.core.dtypes import BY_TORCH
+from ckpt_gui.core.formats.pickle_distributed import DISTRIBUTED, distributed
 from ckpt_gui.core.formats.pickle_global import Builder, Global
 from ckpt_gui.core.formats.pickle_inert import is_unsafe
 from ckpt_gui.core.formats.torch_values import (
@@ -36,11 +37,6 @@ _CONSTANTS = frozenset(
 )
 _PLAIN_TENSORS = frozenset(
     {"torch.Tensor", "torch._tensor.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer"}
-)
-
-
-DISTRIBUTED = frozenset(
-    {"torch.distributed.tensor.DTensor", "torch.distributed._tensor.api.DTensor", "torch.distributed._tensor.DTensor"}
 )
 
 
@@ -87,22 +83,11 @@ def _from_type(args: tuple[Any, ...]) -> Any:
     """A subclass of Tensor: torch's own plain ones are the tensor itself, any other stays foreign."""
     rebuild, kind, inner = args[:3]
     if isinstance(kind, Global) and kind.name in DISTRIBUTED:
-        return _local_part(inner, args[3] if len(args) > 3 else None)
+        return distributed(kind.name, inner, args[3] if len(args) > 3 else None)
     plain = isinstance(kind, Global) and kind.name in _PLAIN_TENSORS
     if plain and isinstance(rebuild, Global) and rebuild.build is not None and type(inner) is tuple:
         return rebuild.build(inner)
     return NotImplemented
-
-
-def _local_part(inner: Any, state: Any) -> Any:
-    """A distributed tensor: the part that this rank has, or all of it where there is only one."""
-    if type(state) is tuple and len(state) == 2:  # attributes that lie in slots
-        state = state[1]
-    local = state.get("_local_tensor") if isinstance(state, dict) else None
-    if type(local) is not TensorStub or type(inner) is not tuple or len(inner) < 3 or type(inner[2]) is not tuple:
-        return NotImplemented
-    same = type(local.shape) is tuple and local.shape == inner[2]
-    return local if same else local._replace(whole=inner[2])
 
 
 def _ordered(args: tuple[Any, ...]) -> StateDict:

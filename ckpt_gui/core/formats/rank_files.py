@@ -1,7 +1,8 @@
 """One file a rank (FSDP, verl): each holds its part of every tensor, and together they are the model.
 
-A part says of which whole it is one (`DTensor`); parts of one dimension that add up to it are put together in the order
-of the ranks. Files that hold flattened rows instead say nothing of how they fit, and are only named.
+A part says of which whole it is one, and where it lies in it (`DTensor`, `ShardedTensor`; replicas of HSDP lie at the
+same place). Where it does not say the place, parts of one dimension that add up to the whole are put together in the
+order of the ranks. Files that hold flattened rows instead say nothing of how they fit, and are only named.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.pickle_distributed import LocalBox, LocalPart
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.core.tensors import TensorRef, contiguous_strides, normal_strides
 
 NAME = "model"
 _WORLD = re.compile(r"(?P<stem>.+?)_world_size_(?P<world>\d{1,5})_rank_(?P<rank>\d{1,5})\.(pt|pth|bin)\Z")
 _RANK = re.compile(r"(?P<stem>|model_|pytorch_model_|shard_|fsdp_|checkpoint_)rank_?(?P<rank>\d{1,5})\.(pt|pth|bin)\Z")
 Path = tuple[str, ...]
+Held = tuple[Part, TensorRef]
 
 
 class RankFiles(NamedTuple):
@@ -95,10 +100,10 @@ def _missing(folder: str, found: RankFiles, missing: Sequence[int]) -> Checkpoin
 
 
 def _merge(folder: str, parts: Sequence[Part]) -> Part:
-    wholes: dict[Path, tuple[int, ...]] = {}
+    said: dict[Path, LocalPart] = {}
     for part in parts:
-        wholes.update(part.shards)
-    if not wholes:
+        said.update(part.shards)
+    if not said or any("_flat_param" in path[-1].split(".") for path in said):
         raise CheckpointError(
             "partitioned-state",
             f"{show_path(folder)} holds the local parts of {len(parts)} ranks; they do not say of which tensors they "
@@ -108,34 +113,72 @@ def _merge(folder: str, parts: Sequence[Part]) -> Part:
         )
     local = [{ref.path: ref for ref in part.refs} for part in parts]
     refs, boxes = [], {}
-    for number, (path, first) in enumerate(local[0].items()):
-        shape = wholes.get(path, first.shape)
-        boxes[str(number)] = _boxes(path, shape, [refs.get(path) for refs in local], parts)
-        refs.append(TensorRef(first.key, first.dtype, shape, first.section, NAME, str(number)))
+    for number, path in enumerate(dict.fromkeys(path for held in local for path in held)):
+        held = [(part, refs_of[path]) for part, refs_of in zip(parts, local, strict=True) if path in refs_of]
+        first = held[0][1]
+        whole = said[path].whole if path in said else first.shape
+        boxes[str(number)] = _boxes(path, whole, held, len(parts))
+        refs.append(TensorRef(first.key, first.dtype, whole, first.section, NAME, str(number)))
     problems = tuple(p for p in parts[0].problems if p.code != "partitioned-state")
     files = tuple(file for part in parts for file in part.files)
     reader = AssembledReader([part.reader for part in parts], boxes)
     return Part("fsdp-ranks", NAME, tuple(refs), reader, files, problems, extras=parts[0].extras)
 
 
-def _boxes(path: Path, shape: tuple[int, ...], refs: Sequence[TensorRef | None], parts: Sequence[Part]) -> list[Box]:
-    """Return the boxes of a tensor, one a rank, along the one dimension in which the parts differ from the whole."""
+def _boxes(path: Path, whole: tuple[int, ...], held: Sequence[Held], world: int) -> list[Box]:
+    """Return the boxes of a tensor."""
     key = ".".join(path)
-    held = [ref for ref in refs if ref is not None]
-    if len(held) != len(refs) or any(len(r.shape) != len(shape) or r.dtype != held[0].dtype for r in held):
+    dtypes = {ref.dtype for _, ref in held}
+    if len(dtypes) > 1 or any(len(ref.shape) != len(whole) for _, ref in held):
         raise _misfit(key, "is not of one type and number of dimensions in the files of all ranks")
-    cut = [d for d in range(len(shape)) if any(ref.shape[d] != shape[d] for ref in held)]
+    parts = [part.shards.get(path) for part, _ in held]
+    if any(part is None or part.boxes is None for part in parts):
+        boxes = _along_one(key, whole, held, world)
+    else:
+        boxes = _as_said(key, whole, held)
+    check_boxes(key, whole, [(box.offsets, box.sizes) for box in boxes])
+    return boxes
+
+
+def _as_said(key: str, whole: tuple[int, ...], held: Sequence[Held]) -> list[Box]:
+    """Return the boxes that the parts say they are; of those that several ranks hold alike, the first."""
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Box] = {}
+    for part, ref in held:
+        said = part.shards[ref.path]
+        places = said.boxes or ()
+        ends = zip(*(map(sum, zip(p.starts, p.sizes, strict=True)) for p in places), strict=True)
+        if said.whole != whole or not places or tuple(map(max, ends)) != ref.shape:
+            raise _misfit(key, f"has a part of shape {list(ref.shape)} that is not the part it says it is")
+        for place in places:
+            piece = RefPiece(part.reader, _view(ref, place))
+            found.setdefault((place.offsets, place.sizes), Box(place.offsets, place.sizes, piece))
+    return list(found.values())
+
+
+def _view(ref: TensorRef, place: LocalBox) -> TensorRef:
+    """Return a box of a rank's part as a tensor of its own."""
+    strides = ref.strides or contiguous_strides(ref.shape)
+    first = sum(start * stride for start, stride in zip(place.starts, strides, strict=True))
+    offset = ref.offset + first * BY_NAME[ref.dtype].itemsize
+    return replace(ref, shape=place.sizes, offset=offset, strides=normal_strides(place.sizes, strides))
+
+
+def _along_one(key: str, shape: tuple[int, ...], held: Sequence[Held], world: int) -> list[Box]:
+    """Return the boxes, one a rank in order, along the one dimension in which the parts differ from the whole."""
+    refs = [ref for _, ref in held]
+    if len(refs) != world:
+        raise _misfit(key, "is not in the files of all ranks")
+    cut = [d for d in range(len(shape)) if any(ref.shape[d] != shape[d] for ref in refs)]
     if not cut:  # the same on every rank
-        return [Box((0,) * len(shape), shape, RefPiece(parts[0].reader, held[0]))]
-    if len(cut) > 1 or sum(ref.shape[cut[0]] for ref in held) != shape[cut[0]]:
-        shapes = ", ".join(str(list(ref.shape)) for ref in held[:4])
-        raise _misfit(key, f"has parts ({shapes}{', …' if len(held) > 4 else ''}) that do not add up to {list(shape)}")
+        return [Box((0,) * len(shape), shape, RefPiece(held[0][0].reader, refs[0]))]
+    if len(cut) > 1 or sum(ref.shape[cut[0]] for ref in refs) != shape[cut[0]]:
+        shapes = ", ".join(str(list(ref.shape)) for ref in refs[:4])
+        raise _misfit(key, f"has parts ({shapes}{', …' if len(refs) > 4 else ''}) that do not add up to {list(shape)}")
     boxes, at = [], 0
-    for ref, part in zip(held, parts, strict=True):
+    for part, ref in held:
         offsets = tuple(at if d == cut[0] else 0 for d in range(len(shape)))
         boxes.append(Box(offsets, ref.shape, RefPiece(part.reader, ref)))
         at += ref.shape[cut[0]]
-    check_boxes(key, shape, [(box.offsets, box.sizes) for box in boxes])
     return boxes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.files import show_path
-from ckpt_gui.core.formats.pickle_names import DISTRIBUTED
+from ckpt_gui.core.formats.pickle_distributed import DISTRIBUTED, LocalPart
 from ckpt_gui.core.formats.pickle_vm import PickleResult
 from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
 from ckpt_gui.core.formats.weights_kind import shards_finding
@@ -32,7 +32,7 @@ class TorchFile:
         extras: Previews of what is not a tensor.
         problems: What the user should know.
         checksums: Size and CRC-32 by (file, storage); empty if it was written without.
-        shards: Shapes of the distributed tensors of which some tensors are one rank's part, by path.
+        shards: What tensors that are one rank's part of a distributed one say of the whole, by path.
     """
 
     container: str
@@ -42,7 +42,7 @@ class TorchFile:
     extras: tuple[Extra, ...]
     problems: tuple[Finding, ...]
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    shards: Mapping[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
+    shards: Mapping[tuple[str, ...], LocalPart] = field(default_factory=dict)
 
 
 def make_file(
@@ -72,9 +72,8 @@ def make_file(
     tree = walk.convert(pickle.value, ())
     found = find_problems(walk, show_path(name))
     found += pickle_problems(pickle, name)
-    found += shards_finding(walk.shards, show_path(name))
+    found += shards_finding(walk.refs, walk.shards, show_path(name))
     found += _bloat(walk.refs, sizes, name)
-    shards = {path: tuple(whole) for path, _, whole in walk.shards}
     return TorchFile(
         container,
         reader,
@@ -83,7 +82,7 @@ def make_file(
         _extras(walk),
         (*found, *problems),
         checksums or {},
-        shards,
+        walk.shards,
     )
 
 

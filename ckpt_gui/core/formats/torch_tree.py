@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.formats.pickle_global import Global
 from ckpt_gui.core.formats.torch_geometry import Geometry
 from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, TensorStub, TorchDType, TorchSize
@@ -34,7 +35,7 @@ class TreeWalk:
         extras: Previews of what is not a tensor.
         bad: Tensors that cannot be read, with the reason, by path.
         meta: Paths of tensors that were saved without values.
-        shards: Parts of distributed tensors: path, shape here, shape of the whole.
+        shards: What parts of distributed tensors say of the wholes, by path.
         more: Number of values that were not previewed.
     """
 
@@ -44,7 +45,7 @@ class TreeWalk:
     extras: list[Extra] = field(default_factory=list)
     bad: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     meta: list[tuple[str, ...]] = field(default_factory=list)
-    shards: list[tuple[tuple[str, ...], Any, Any]] = field(default_factory=list)
+    shards: dict[tuple[str, ...], LocalPart] = field(default_factory=dict)
     more: int = 0
     _path: set[int] = field(default_factory=set)
     _seen: set[int] = field(default_factory=set)
@@ -140,8 +141,8 @@ class TreeWalk:
         key = path[-1] if path else "tensor"
         ref = TensorRef(key, dtype, shape, path[:-1], self.file, stub.storage.key, offset, strides)
         self.refs.append(ref)
-        if stub.whole is not None:
-            self.shards.append((path, shape, stub.whole))
+        if stub.part is not None:
+            self.shards[path] = stub.part
         return ref
 
     def _preview(self, value: Any, path: tuple[str, ...]) -> None:

@@ -37,7 +37,7 @@ class TensorStub(NamedTuple):
         strides: Element strides.
         dtype: Torch's name of its type where the storage does not tell.
         requires_grad: As saved.
-        whole: The shape of the distributed tensor of which this is one rank's part; None if it is no such part.
+        part: What it says of the distributed tensor of which it is one rank's part (`LocalPart`); None if it is none.
     """
 
     storage: StorageInfo | None
@@ -46,7 +46,7 @@ class TensorStub(NamedTuple):
     strides: Any
     dtype: str | None = None
     requires_grad: Any = False
-    whole: Any = None
+    part: Any = None
 
 
 class StateDict(dict[Any, Any]):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import fnmatch
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.formats.quantised import find_quantised
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, TensorRef
@@ -162,15 +163,20 @@ def _quote(key: str) -> str:
     return f"`{safe_text(key, 120)}`"
 
 
-def shards_finding(shards: Sequence[tuple[tuple[str, ...], Any, Any]], name: str) -> Iterator[Finding]:
-    """Yield a finding about parts of distributed tensors: path, shape here, shape of the whole."""
-    if not shards:
-        return
-    path, here, whole = shards[0]
+def shards_finding(refs: Sequence[TensorRef], parts: Mapping[tuple[str, ...], LocalPart], name: str) -> list[Finding]:
+    """Return a finding about tensors that are one rank's part of distributed ones.
+
+    Args:
+        refs: The tensors of a file.
+        parts: What some of them say of the wholes, by path.
+        name: The file.
+    """
+    cut = [ref for ref in refs if ref.path in parts and parts[ref.path].whole != ref.shape]
+    if not cut:
+        return []
     message = (
-        f"{len(shards):,} tensors in {name} are one rank's part of distributed tensors, such as "
-        f"{_quote('.'.join(path))}: {list(here)} of {list(whole)}."
+        f"{len(cut):,} tensors in {name} are one rank's part of distributed tensors, such as "
+        f"{_quote(cut[0].full_key)}: {list(cut[0].shape)} of {list(parts[cut[0].path].whole)}."
     )
-    keys = tuple(".".join(path) for path, _, _ in shards)
-    fix = "Merge the files of all ranks first (with the trainer's own tool), or save a full state dict."
-    yield Finding("partitioned-state", "error", message, keys, fix, blocking=True)
+    fix = "Open the folder that has the files of all ranks, or save a full state dict."
+    return [Finding("partitioned-state", "error", message, tuple(ref.full_key for ref in cut), fix, blocking=True)]

@@ -21,6 +21,7 @@ CONTAINERS = {
     "npz": "NumPy",
     "gguf": "GGUF",
     "dcp": "distributed torch",
+    "dcp-safetensors": "distributed torch, parts in safetensors",
     "fsdp-ranks": "FSDP rank",
     "deepspeed": "DeepSpeed ZeRO",
     "memory": "state dict in memory",

@@ -19,7 +19,9 @@ from ckpt_gui.gui.wording import LAYOUTS, human_count
 
 CONTAINERS = {
     "safetensors": "safetensors", "torch-zip": "PyTorch file", "torch-legacy": "old PyTorch file",
-    "torch-tar": "very old PyTorch file", "gguf": "GGUF", "dcp": "distributed checkpoint", "memory": "in memory",
+    "torch-tar": "very old PyTorch file", "torchscript": "TorchScript archive", "npz": "NumPy archive", "gguf": "GGUF",
+    "dcp": "distributed checkpoint", "dcp-safetensors": "parts of ranks, safetensors", "fsdp-ranks": "a file a rank",
+    "deepspeed": "DeepSpeed ZeRO", "memory": "in memory",
 }  # fmt: skip
 PICKLE_CODES = ("unsafe-pickle", "foreign-object")
 

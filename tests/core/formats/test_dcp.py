@@ -235,3 +235,21 @@ def test_a_grid_of_many_parts_opens_at_once(tmp_path):
     b.write(tmp_path / ".metadata", pickle.dumps(m.Metadata(described, {}, {})))
     with open_checkpoint(tmp_path) as source:
         assert [p.code for p in source.problems] == ["shard-missing"]
+
+
+def test_packed_parts_are_named(tmp_path):
+    from torch.distributed.checkpoint import metadata as m
+    from torch.distributed.checkpoint.filesystem import _StorageInfo
+
+    tensor = m.TensorStorageMetadata(
+        m.TensorProperties(dtype=torch.float32),
+        torch.Size([2]),
+        [m.ChunkStorageMetadata(torch.Size([0]), torch.Size([2]))],
+    )
+    place = _StorageInfo("__0_0.distcp", 0, 9, ["stream.zstd/1"])
+    made = m.Metadata({"w": tensor}, {}, {m.MetadataIndex("w", torch.Size([0])): place})
+    b.write(tmp_path / ".metadata", pickle.dumps(made))
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(tmp_path)
+    assert "packed (stream.zstd/1)" in caught.value.message
+    assert "damaged" not in caught.value.message
