@@ -84,26 +84,32 @@ def _understand(source: Source, args: argparse.Namespace, progress: Progress | N
 
 
 def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
-    value = failure_json(args.path, error)
     document = failure_document(args.path, error)
-    _write(args, value, lambda: document, (error.as_finding(),), (args.path,))
+    _write(args, lambda: failure_json(args.path, error), lambda: document, (error.as_finding(),), (args.path,))
     return USAGE
 
 
 def _report(args: argparse.Namespace, plan: Plan, beside: Against | None = None) -> int:
-    _write(args, check_json(plan, beside), lambda: check_document(plan, beside), plan.findings, protected(plan.source))
+    _write(
+        args,
+        lambda: check_json(plan, beside),
+        lambda: check_document(plan, beside),
+        plan.findings,
+        protected(plan.source),
+    )
     return EXIT[plan_status(plan)]
 
 
 def _write(
     args: argparse.Namespace,
-    value: dict[str, object],
+    value: Callable[[], dict[str, object]],
     document: Callable[[], Document],
     findings: tuple[Finding, ...],
     kept: tuple[str, ...],
 ) -> None:
-    write_json(args.json, value, kept)
+    if args.json:
+        write_json(args.json, value(), kept)
     if args.json != "-":
         show(plain(document(), width()))
     if args.report:
-        write_file(args.report, report_text(args.report, document(), value, sarif(args.path, findings)), kept)
+        write_file(args.report, report_text(args.report, document(), value(), sarif(args.path, findings)), kept)

@@ -16,7 +16,7 @@ from ckpt_gui.core.families import generic
 from ckpt_gui.core.ops import RefStream, read_any
 from ckpt_gui.core.passes import JUDGEMENT, NAMES_AND_SHAPES
 from ckpt_gui.core.passes.detect import lacks_table
-from ckpt_gui.core.passes.ties import pair_key
+from ckpt_gui.core.passes.ties import judge_ties, pair_key
 from ckpt_gui.core.plan import Entry, Evidence, Plan, Policy, Replica, TieName, account
 from ckpt_gui.core.tensors import Source, TensorRef
 
@@ -115,18 +115,26 @@ def _word(equal: bool) -> TieName:
 def _equal(
     source: Source, one: TensorRef, other: TensorRef, progress: Progress | None, cancelled: IsCancelled | None
 ) -> bool:
-    """Compare two stored tensors of equal length, block by block, up to the first difference."""
+    """Compare two stored tensors of equal length, block by block, up to the first difference.
+
+    Holes that both have in common are zeros in both, and are not read.
+    """
     left, right = bytearray(BLOCK), bytearray(BLOCK)
-    for start in range(0, one.nbytes, BLOCK):
+    start = 0
+    while start < one.nbytes:
         if cancelled and cancelled():
             raise Cancelled
+        if (data := min(source.next_data(one, start), source.next_data(other, start))) > start:
+            start = data
+            continue
         size = min(BLOCK, one.nbytes - start)
         source.read_into(one, start, memoryview(left)[:size])
         source.read_into(other, start, memoryview(right)[:size])
         if left[:size] != right[:size]:
             return False
+        start += size
         if progress:
-            progress("Comparing the embedding with the output head", start + size, one.nbytes)
+            progress("Comparing the embedding with the output head", start, one.nbytes)
     return True
 
 
@@ -199,8 +207,8 @@ def understand(
 ) -> Plan:
     """Normalise, probe what bytes must decide, and normalise again with what was seen."""
     gathered = _gather(source, policy, Evidence())
-    plan = _judge(gathered, Evidence())
+    plan = judge_ties(gathered)  # enough to know what has to be compared; the rest is judged once, with what was seen
     evidence = probe(plan, budget=budget, progress=progress, cancelled=cancelled)
     if evidence.repeat > 1 or evidence.saved is not None:
         return normalise(source, policy, evidence)
-    return plan if evidence is plan.evidence else _judge(gathered, evidence)
+    return _judge(gathered, evidence)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ class TensorRef:
     @property
     def full_key(self) -> str:
         """Section and key joined by dots: for display only, not unique in every file."""
-        return ".".join(self.path)
+        return ".".join(self.path) if self.section else self.key
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -180,6 +181,18 @@ class Reader(Protocol):
         """Let go of the file."""
 
 
+@runtime_checkable
+class HasHoles(Protocol):
+    """A reader that knows where its file was never written to."""
+
+    def next_data(self, ref: TensorRef, start: int) -> int:
+        """Return the first place in a tensor, from byte `start` on, that may hold anything but zeros.
+
+        Raises:
+            CheckpointError: The file shrank or cannot be read.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """An opened checkpoint.
@@ -220,6 +233,15 @@ class Source:
             CheckpointError: As `Reader.read_into`.
         """
         self.readers[ref.file].read_into(ref, start, out)
+
+    def next_data(self, ref: TensorRef, start: int) -> int:
+        """Return the first place from byte `start` on that may hold anything but zeros; `start` if nobody knows.
+
+        Raises:
+            CheckpointError: As `HasHoles.next_data`.
+        """
+        reader = self.readers[ref.file]
+        return reader.next_data(ref, start) if isinstance(reader, HasHoles) else start
 
     def read(self, ref: TensorRef, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes [start, stop) of a tensor in row-major order; the whole tensor by default."""
@@ -279,7 +301,18 @@ def normal_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, .
 
 def unique_bytes(refs: Iterable[TensorRef]) -> int:
     """Return the bytes of all refs, tensors at the same place counted once."""
-    return sum({r.place: r.nbytes for r in refs}.values())
+    return sum(num_bytes(dtype, math.prod(shape)) * n for (dtype, shape), n in count_places(refs).items())
+
+
+def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...]]]:
+    """Return how many refs have each type and shape, tensors at the same place counted once.
+
+    Even a model of 100,000 tensors has few types and shapes, so that sums over them are quick.
+    """
+    listed = list(refs)
+    if len({(r.file, r.storage) for r in listed}) < len(listed):
+        listed = list({r.place: r for r in listed}.values())
+    return Counter((r.dtype, r.shape) for r in listed)
 
 
 def check_window(ref: TensorRef, start: int, length: int) -> None:

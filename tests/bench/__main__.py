@@ -21,6 +21,7 @@ from typing import Any
 import platformdirs
 
 from tests.bench.shapes import SHAPES, make_hf
+from tests.bench.sparse import table as sparse_table
 
 
 @dataclass
@@ -136,6 +137,9 @@ def main() -> int:
     print("| what | ours | peer | ratio | target | | our peak |\n|---|---|---|---|---|---|---|")
     for row in table:
         print(row.line())
+    print()
+    for line in sparse_table(args.folder / "sparse", args.runs):
+        print(line)
     record = {"size": args.size, "runs": args.runs, "ratios": {row.title: round(row.ratio(), 3) for row in table}}
     with (args.folder / "results.jsonl").open("a") as file:
         file.write(json.dumps(record) + "\n")

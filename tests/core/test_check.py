@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import SEVERITIES, worst_first
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import Target, retarget
 from tests.core import models
@@ -115,3 +118,23 @@ def test_findings_name_no_control_characters(layout: str) -> None:
     for found in models.plan(tensors, models.config()).findings:
         assert "\x1b" not in found.message
         assert "\u202e" not in found.message
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ("weight", "weight_scale_inv"),
+        ("weight", "weight_scale", "input_scale"),
+        ("qweight", "qzeros", "scales", "g_idx"),
+    ],
+)
+def test_codes_and_scales_are_told_once(tmp_path: Path, ends: tuple[str, ...]) -> None:
+    """What a quantised model stores in place of a weight is neither lost nor unexpected."""
+    tensors = models.state("hf")
+    weight = tensors.pop("model.layers.0.mlp.up_proj.weight")
+    tensors |= {f"model.layers.0.mlp.up_proj.{end}": weight + i for i, end in enumerate(ends)}
+    plan = understand(open_checkpoint(models.save(tmp_path, tensors, config=models.config())))
+    assert models.codes(plan) == ["quantised"]
+    tensors["extra.weight"] = weight
+    plan = understand(open_checkpoint(models.save(tmp_path / "more", tensors, config=models.config())))
+    assert models.finding(plan, "unexpected-tensor").keys == ("extra.weight",)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.normalise import normalise, probe, understand
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.plan import Evidence, Plan, Policy, account
 from ckpt_gui.core.retarget import Export, Target, retarget
+from tests import builders
 from tests.core import models
 
 FLAGS = (True, False, "silent", None)  # stated, stated, a config that does not say (Llama: untied), no config
@@ -208,3 +212,45 @@ def test_wrappers_do_not_hide_the_pair() -> None:
 def test_evidence_of_other_tensors_says_nothing() -> None:
     source = models.source(models.state("hf", head="equal"), models.config(tie_word_embeddings=True))
     assert normalise(source, None, Evidence({("a", "b"): "equal"})).tie.state == "unchecked"
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(("at", "state"), [(None, "equal"), (5 * MIB, "different"), (0, "different")])
+@pytest.mark.parametrize("container", ["safetensors", "torch"])
+def test_holes_that_both_have_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, container: str, at: int | None, state: str
+) -> None:
+    """A sparse pair of 6 MiB each; the head has a byte of its own at `at`."""
+    tensors = {key: np.zeros((96, 16384), np.float32) for key in (models.EMBEDDING["hf"], models.HEAD["hf"])}
+    made = {"safetensors": builders.safetensors_bytes, "torch": builders.state_dict_bytes}[container](tensors)
+    path = tmp_path / {"safetensors": "model.safetensors", "torch": "pytorch_model.bin"}[container]
+    holes(path, made)
+    (tmp_path / "config.json").write_text(json.dumps(models.config(tie_word_embeddings=True)))
+    with open_checkpoint(tmp_path) as source:
+        head = next(ref for ref in source.refs if ref.key == models.HEAD["hf"])
+        begin, _ = source.readers[head.file].region(head)
+    if at is not None:
+        with path.open("r+b") as file:
+            file.seek(begin + at)
+            file.write(b"x")
+    if HeldFile(path).next_data(MIB, 4 * MIB) == MIB:
+        pytest.skip("this filesystem keeps no holes")
+    read: list[int] = []
+    plain = HeldFile.pread_into
+    monkeypatch.setattr(HeldFile, "pread_into", lambda f, o, out: (read.append(len(out)), plain(f, o, out))[1])
+    with open_checkpoint(tmp_path) as source:
+        plan = understand(source)
+    assert plan.tie.state == state
+    assert sum(read) < 6 * MIB  # of 12; the first and the last block hold other bytes, too
+
+
+def holes(path: Path, data: bytes) -> None:
+    """Write a file; its pages of zeros stay holes."""
+    with path.open("wb") as file:
+        file.truncate(len(data))
+        for start in range(0, len(data), 4096):
+            if any(page := data[start : start + 4096]):
+                file.seek(start)
+                file.write(page)

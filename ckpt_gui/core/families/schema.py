@@ -100,6 +100,11 @@ class Rule:
         return self.storeds[0]
 
     @property
+    def keeps(self) -> bool:
+        """True if the stored tensor is the hub tensor, under the same name."""
+        return self.stored == self.hub and not self.ops and not self.each and not self.stack and self.split is None
+
+    @property
     def reshapes(self) -> bool:
         """True if the hub tensor has another shape than the stored one."""
         return any(op.name in ("transpose", "reshape") for op in self.ops)

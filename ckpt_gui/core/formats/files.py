@@ -26,6 +26,7 @@ MAX_OPEN = 24
 _KEYS = itertools.count()
 CHUNK = 8 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -124,6 +125,28 @@ class HeldFile:
         out = bytearray(length)
         self.pread_into(offset, memoryview(out))
         return bytes(out)
+
+    def next_data(self, offset: int, end: int) -> int:
+        """Return the first place from `offset` on, up to `end`, that may hold anything but zeros.
+
+        What lies before it is a hole that was never written. Where the system or the filesystem knows nothing of holes,
+        `offset` itself comes back.
+
+        Raises:
+            CheckpointError: The file now ends before `end`.
+        """
+        if _SEEK_DATA is None:
+            return offset
+        with self._descriptor() as fd:
+            try:
+                found = os.lseek(fd, offset, _SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    return offset
+                found = end  # a hole up to the end of the file
+            if found > offset and os.fstat(fd).st_size < end:
+                raise self._shrunk(end)
+        return min(found, end)
 
     def check_unchanged(self) -> None:
         """Raise if the file that is open, or the file now at its path, is not as it was when it was opened.

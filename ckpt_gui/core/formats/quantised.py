@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,8 +47,19 @@ SCHEMES: tuple[Scheme, ...] = (
 _CLASSES = ("torchao.", "torchtune.modules.low_precision", "bitsandbytes.", "optimum.quanto", "quanto.", "hqq.")
 
 
-def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra]) -> Finding | None:
-    """Return a finding if the tensors are parts of a quantised model."""
+# Meta's FP8 release of Llama 3.1 405B: the scales of each rank's codes lie in a file of their own. Source: llama-stack
+# `meta_reference/quantization/loader.py`.
+_META_SCALES = re.compile(r"fp8_scales_\d{1,4}\.pt\Z")
+
+
+def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra], beside: Sequence[str] = ()) -> Finding | None:
+    """Return a finding if the tensors are parts of a quantised model.
+
+    Args:
+        refs: The tensors.
+        extras: Values that are not tensors.
+        beside: Names in the folder of the file.
+    """
     names = {ref.key for ref in refs}
     tails = {".".join(name.rsplit(".", 2)[-2:]) for name in names}  # a few, even where there are 500,000 names
     for scheme in SCHEMES:
@@ -57,13 +69,24 @@ def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra]) -> Findin
         keys = tuple(ref.full_key for ref in refs if _belongs(ref.key, scheme, names))
         if keys:
             return _finding(scheme.title, keys, len(refs), f"names ending in {', '.join(marks)}", scheme.how)
-    return _subclasses(extras)
+    return _scales_beside(refs, beside) or _subclasses(extras)
+
+
+def _scales_beside(refs: Sequence[TensorRef], beside: Sequence[str]) -> Finding | None:
+    files = [name for name in beside if _META_SCALES.match(name)]
+    keys = tuple(dict.fromkeys(ref.full_key for ref in refs if ref.dtype == "fp8_e4m3")) if files else ()
+    if not keys:
+        return None
+    tell = f"FP8 codes, whose scales lie in files beside them ({safe_text(files[0], 40)} and so on)"
+    return _finding(
+        "FP8 with scales, as Meta releases it", keys, len(refs), tell, "Take the BF16 release of the model."
+    )
 
 
 def _belongs(key: str, scheme: Scheme, names: set[str]) -> bool:
-    mark = next((mark for mark in scheme.marks if key.endswith(mark)), None)
-    if mark is None:
+    if not key.endswith(scheme.marks):
         return False
+    mark = next(mark for mark in scheme.marks if key.endswith(mark))
     stem = key[: -len(mark)]
     return not scheme.beside or any(stem + ending in names for ending in scheme.beside)
 

@@ -46,6 +46,11 @@ class SafetensorsReader:
         """Return the offset and the length of a tensor's bytes in the file."""
         return self._begin(ref), ref.nbytes
 
+    def next_data(self, ref: TensorRef, start: int) -> int:
+        """Return where bytes other than zeros may begin; see `tensors.HasHoles`."""
+        begin, length = self.region(ref)
+        return self.file.next_data(begin + start, begin + length) - begin
+
     def check_unchanged(self) -> None:
         """Raise if the file is not as it was when it was opened."""
         self.file.check_unchanged()

@@ -156,9 +156,11 @@ def _stale(index: ShardIndex, absent: list[str], moved: list[str]) -> Finding:
 
 def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
     """Compare the claimed bytes; writers count an alias once or twice, so either is right."""
-    sums = {sum(ref.nbytes for ref in refs), unique_bytes(refs)}
-    claimed = index.total_size
-    if claimed is None or claimed in sums:
+    once, claimed = unique_bytes(refs), index.total_size
+    if claimed is None or claimed == once:
+        return []
+    sums = {sum(ref.nbytes for ref in refs), once}
+    if claimed in sums:
         return []
     shown = safe_text(str(claimed), 40)
     message = f"{show_path(index.name)} claims a total size of {shown} bytes; it is {max(sums):,}."

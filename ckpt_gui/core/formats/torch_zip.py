@@ -93,6 +93,13 @@ class TorchZipReader(ZipReader):
             raise CheckpointError("damaged", "The tensor is not one run of bytes in the file.", key=ref.full_key)
         return self._start(record) + ref.offset, ref.nbytes
 
+    def next_data(self, ref: TensorRef, start: int) -> int:
+        """Return where bytes other than zeros may begin; see `tensors.HasHoles`."""
+        if ref.strides is not None or self.swapped or self.archive.records[f"data/{ref.storage}"].method != STORED:
+            return start
+        begin, length = self.region(ref)
+        return self.file.next_data(begin + start, begin + length) - begin
+
 
 def read_torch(archive: Archive, name: str) -> TorchFile:
     """Parse a torch file.

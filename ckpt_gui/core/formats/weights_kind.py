@@ -37,11 +37,12 @@ def find_kinds(
         beside: Names in the folder of the file.
         config: The parsed config.json, if there is one.
     """
+    beside = sorted(beside)
     weights = [ref for ref in refs if _STATE.isdisjoint(ref.section) and ref.key not in _STATE]
     found = (
-        _placeholders(weights, sorted(beside)),
+        _placeholders(weights, beside),
         _flat(weights, config or {}),
-        find_quantised(weights, extras),
+        find_quantised(weights, extras, beside),
         _look_alikes(refs),
         _expanded(refs),
     )

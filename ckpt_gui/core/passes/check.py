@@ -44,14 +44,19 @@ def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
 def _kinds_of_layers(plan: Plan) -> dict[int, set[str]]:
     """Return which kinds (`dense`, `moe`) each layer is of: those of which it has a tensor."""
     assert plan.family is not None
-    slots = plan.family.by_slot
     kinds: dict[int, set[str]] = {}
-    if not any(slot.group for slot in plan.family.slots):
+    places = {
+        anonymous(slot.key): (slot.group, index_names(slot.key).index("layer"))
+        for slot in plan.family.slots
+        if slot.group and "{layer}" in slot.key
+    }
+    if not places:
         return kinds
     for entry in plan.entries:
-        slot = slots.get(template(entry.key))
-        if slot and slot.group and "{layer}" in slot.key:
-            kinds.setdefault(bind(slot.key, entry.key)["layer"], set()).add(slot.group)
+        found = places.get(template(entry.key))
+        if found:
+            group, place = found
+            kinds.setdefault(indices(entry.key)[place], set()).add(group)
     return kinds
 
 
@@ -145,8 +150,9 @@ def _missing(plan: Plan) -> list[Finding]:
     if not plan.missing:
         return []
     assert plan.layout is not None
-    doubled = _doubled(plan)
+    doubled, coded = _doubled(plan), _coded(plan)
     lost = [s for s in plan.missing if stored_name(plan.layout, s.key) not in doubled]
+    lost = [s for s in lost if s.key.rpartition(".")[0] not in coded]
     if not lost:
         return []
     there = {e.key for e in plan.unmapped}
@@ -218,9 +224,9 @@ def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> li
 
 
 def _unexpected(plan: Plan) -> list[Finding]:
-    loose = [
-        e for e in plan.unmapped if not any(e.ref.key in f.keys for f in plan.findings if f.code == "key-collision")
-    ]
+    said = {key for f in plan.findings if f.code == "key-collision" for key in f.keys}
+    coded = _coded(plan)
+    loose = [e for e in plan.unmapped if e.ref.key not in said and e.key.rpartition(".")[0] not in coded]
     if not loose:
         return []
     keys = tuple(e.ref.key for e in loose)
@@ -231,7 +237,15 @@ def _unexpected(plan: Plan) -> list[Finding]:
     return [Finding("unexpected-tensor", "warning", text, keys, fix)]
 
 
+def _coded(plan: Plan) -> frozenset[str]:
+    """Return the modules whose weights are stored as codes and scales: these are neither lost nor unexpected."""
+    keys = {key for f in plan.findings if f.code == "quantised" for key in f.keys}
+    return frozenset(e.key.rpartition(".")[0] for e in plan.weights if e.ref.full_key in keys) if keys else frozenset()
+
+
 def _types(plan: Plan) -> list[Finding]:
+    if any(f.code == "quantised" for f in plan.findings):
+        return []  # codes and scales have types of their own
     own = {anonymous(s.key) for s in plan.family.slots if s.own_type} if plan.family else set()
     counted = [e for e in plan.entries or plan.unmapped if not own or template(e.key) not in own]
     counts = Counter(e.output.dtype for e in counted)

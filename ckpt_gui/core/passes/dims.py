@@ -7,16 +7,17 @@ and only the product is stored. They come from the config or from the user, and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import EXTRA
-from ckpt_gui.core.keys import anonymous, bind, index_names, indices, template
+from ckpt_gui.core.keys import anonymous, index_names, indices, template
 from ckpt_gui.core.passes.recognise import known_heads
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.shape_ops import symbols_of
 
 MAX_LAYERS = 10_000  # a config that says more is not believed; names can not say more (see keys)
+Numbers = Mapping[str, tuple[frozenset[int], ...]]
 QUERY, KEY = "heads*head_dim", "kv_heads*head_dim"
 
 
@@ -26,11 +27,12 @@ def shape_votes(plan: Plan) -> dict[str, Counter[int]]:
     if plan.family is None:
         return votes
     slots = plan.family.by_slot
-    for entry in plan.entries:
-        slot = slots.get(template(entry.key))
-        if slot and len(slot.shape) == len(entry.output.shape):
-            for symbol, size in zip(slot.shape, entry.output.shape, strict=True):
-                votes.setdefault(symbol, Counter())[size] += 1
+    alike = Counter((template(e.key), e.output.shape) for e in plan.entries)  # few, however many tensors there are
+    for (name, shape), count in alike.items():
+        slot = slots.get(name)
+        if slot and len(slot.shape) == len(shape):
+            for symbol, size in zip(slot.shape, shape, strict=True):
+                votes.setdefault(symbol, Counter())[size] += count
     return votes
 
 
@@ -44,11 +46,12 @@ def find_dims(plan: Plan) -> Plan:
     dims = {name: size for name, size in from_file.items() if name.isidentifier()}
     origins = dict.fromkeys(dims, "shapes")
     dims["vocab"] = _vocab(plan, given) or dims.get("vocab", 0)
-    dims["layers"], origins["layers"] = _layers(plan.entries, given, plan)
-    experts = _count(plan.entries, plan, "expert")
+    numbers = _index_numbers(plan)
+    dims["layers"], origins["layers"] = _layers(numbers, given, plan)
+    experts = _count(numbers, plan, "expert")
     if experts:
         dims["experts"], origins["experts"] = max(experts, min(given.get("experts", 0), MAX_LAYERS)), "shapes"
-    dims |= _other_counts(plan)
+    dims |= _other_counts(numbers, plan)
     heads, where = _head_dims(plan, given, from_file)
     if not heads and plan.known and not plan.policy.heads:
         heads, origin = known_heads(plan)
@@ -75,26 +78,34 @@ def _rows(plan: Plan, role: str) -> int | None:
     return entry.output.shape[0] if entry and entry.output.shape else None
 
 
-def _layers(entries: tuple[Entry, ...], given: Mapping[str, int], plan: Plan) -> tuple[int, str]:
-    beyond = _extra_layers(plan)
-    counted = tuple(e for e in entries if not _beyond(e, plan, beyond)) if beyond else entries
-    found = _count(counted, plan, "layer")
+def _layers(numbers: Numbers, given: Mapping[str, int], plan: Plan) -> tuple[int, str]:
+    found = _count(numbers, plan, "layer", _extra_layers(numbers, plan))
     stated = given.get("layers", 0)
     if found <= stated <= MAX_LAYERS:
         return stated, plan.config.origin if plan.config else "shapes"
     return found, "shapes"
 
 
-def _count(entries: tuple[Entry, ...], plan: Plan, index: str) -> int:
-    """Return one more than the highest number that an index (`layer`, `expert`) has in the keys; 0 if there is none."""
+def _index_numbers(plan: Plan) -> Numbers:
+    """Return, for each template, which numbers its keys have at each index."""
+    rows: dict[str, set[tuple[int, ...]]] = {}
+    for entry in plan.entries:
+        rows.setdefault(template(entry.key), set()).add(indices(entry.key))
+    return {name: tuple(map(frozenset, zip(*found, strict=True))) for name, found in rows.items()}
+
+
+def _count(numbers: Numbers, plan: Plan, index: str, without: Collection[int] = ()) -> int:
+    """Return one more than the highest number that an index (`layer`, `expert`) has in the keys; 0 if there is none.
+
+    Numbers in `without` do not count.
+    """
     assert plan.family is not None
-    places = {
-        anonymous(slot.key): index_names(slot.key).index(index)
-        for slot in plan.family.slots
-        if index in index_names(slot.key)
-    }
-    shapes = ((e.key, places.get(template(e.key))) for e in entries)
-    return max((indices(key)[place] + 1 for key, place in shapes if place is not None), default=0)
+    found: set[int] = set()
+    for slot in plan.family.slots:
+        names = index_names(slot.key)
+        if index in names and (columns := numbers.get(anonymous(slot.key))):
+            found |= columns[names.index(index)]
+    return max(found.difference(without), default=-1) + 1
 
 
 def _parts_of_sizes(plan: Plan) -> set[str]:
@@ -104,27 +115,21 @@ def _parts_of_sizes(plan: Plan) -> set[str]:
     return {name for symbol in symbols for name in symbols_of(symbol)} - {"heads", "kv_heads", "head_dim"}
 
 
-def _beyond(entry: Entry, plan: Plan, numbers: set[int]) -> bool:
-    """Return True if a tensor is in a layer that the model does not count: one that predicts further tokens."""
-    slot = plan.family.by_slot.get(template(entry.key)) if plan.family else None
-    return slot is not None and "{layer}" in slot.key and bind(slot.key, entry.key)["layer"] in numbers
-
-
-def _extra_layers(plan: Plan) -> set[int]:
-    """Return the layers of the kind `EXTRA`."""
+def _extra_layers(numbers: Numbers, plan: Plan) -> set[int]:
+    """Return the layers of the kind `EXTRA`, which the model does not count: they predict further tokens."""
     assert plan.family is not None
-    names = {anonymous(s.key): s.key for s in plan.family.slots if s.group == EXTRA}
-    keys = (e.key for e in plan.entries if names)
-    return {bind(names[t], key)["layer"] for key in keys if (t := template(key)) in names}
+    slots = [slot for slot in plan.family.slots if slot.group == EXTRA and anonymous(slot.key) in numbers]
+    found = [numbers[anonymous(slot.key)][index_names(slot.key).index("layer")] for slot in slots]
+    return set().union(*found)
 
 
-def _other_counts(plan: Plan) -> dict[str, int]:
+def _other_counts(numbers: Numbers, plan: Plan) -> dict[str, int]:
     """Return how many blocks other parts of the model have, such as an image encoder: one more than the highest."""
     assert plan.family is not None
     if plan.family.exact:
         return {}
     names = {name for slot in plan.family.slots for name in index_names(slot.key)} - {"layer", "expert"}
-    return {name + "s": _count(plan.entries, plan, name) for name in names}
+    return {name + "s": _count(numbers, plan, name) for name in names}
 
 
 def _head_dims(

@@ -31,11 +31,12 @@ def rename(plan: Plan) -> Plan:
     normal: dict[str, bool] = {}
     sizes = _given_sizes(plan)
     for entry in plan.entries:
-        ignored = _ignored(entry.key, plan.layout, plan.prefix)
+        rule = _rule(entry.key, plan.layout, plan.prefix)
+        ignored = _ignored(entry.key, plan.layout, plan.prefix) if rule is None else None
         if ignored and "buffers" not in plan.policy.skip:
             dropped.append(Dropped(entry.ref, ignored.reason, "buffer", entry.key))
             normal[entry.key] = ignored.normal
-        elif (rule := _rule(entry.key, plan.layout, plan.prefix)) is None:
+        elif rule is None:
             unmapped.append(entry)
         elif rule.merges:
             _wait(entry, rule, plan, waiting, entries)
@@ -95,6 +96,8 @@ def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> l
     """
     key = entry.key if template(entry.key) == anonymous(rule.name) else plan.prefix + entry.key
     title = title_of(plan.layout.name) if plan.layout else ""
+    if rule.keeps and key == entry.key:
+        return [Entry(entry.output, entry.expr, f"{title}'s name for it")]
     count = entry.output.shape[0] if rule.stack and entry.output.shape else 0
     made = to_hub(rule, entry.expr, bind(rule.name, key), count)
     if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else

@@ -56,7 +56,9 @@ class Candidate:
 
 def is_optimizer(ref: TensorRef) -> bool:
     """Return True for optimizer, scheduler and random-generator state."""
-    return not OPTIMIZER_SECTIONS.isdisjoint(ref.path) or ref.key.rpartition(".")[2] in OPTIMIZER_KEYS
+    if ref.key.rpartition(".")[2] in OPTIMIZER_KEYS or ref.key in OPTIMIZER_SECTIONS:
+        return True
+    return bool(ref.section) and not OPTIMIZER_SECTIONS.isdisjoint(ref.section)
 
 
 def candidates(refs: tuple[TensorRef, ...]) -> tuple[Candidate, ...]:
@@ -96,8 +98,8 @@ def find_section(plan: Plan) -> Plan:
     chosen = next((c for c in found if c.section == plan.policy.section), found[0])
     if plan.policy.section is not None and chosen.section != plan.policy.section:
         plan = plan.found(_no_such_section(plan.policy.section, found))
-    own = {id(ref) for ref, _ in chosen.refs}
-    apart = [c for c in found if own.isdisjoint(id(ref) for ref, _ in c.refs)]
+    own = {id(ref) for ref, _ in chosen.refs} if len(found) > 1 else set()
+    apart = [c for c in found if c is not chosen and own.isdisjoint(id(ref) for ref, _ in c.refs)]
     rivals = [c for c in apart if _rivals(c, chosen)]
     if rivals and plan.policy.section is None:
         return _take(plan.found(_several([chosen, *rivals])), chosen)
@@ -112,11 +114,11 @@ def _rivals(other: Candidate, chosen: Candidate) -> bool:
 
 
 def _take(plan: Plan, chosen: Candidate) -> Plan:
-    names = {id(ref): key for ref, key in chosen.refs}
     ticked = plan.policy.dropped
-    taken = [r for r in plan.source.refs if id(r) in names and r.full_key not in ticked]
-    entries = tuple(carried(r, names[id(r)]) for r in taken)
-    rest = [r for r in plan.source.refs if id(r) not in names or r.full_key in ticked]
+    taken = [pair for pair in chosen.refs if pair[0].full_key not in ticked] if ticked else chosen.refs
+    entries = tuple(carried(ref, key) for ref, key in taken)
+    kept = {id(ref) for ref, _ in taken} if len(taken) < len(plan.source.refs) else set()
+    rest = [r for r in plan.source.refs if id(r) not in kept] if len(taken) < len(plan.source.refs) else []
     dropped = tuple(_leave_out(r, chosen.section, r.full_key in ticked) for r in rest)
     return plan.replace(entries=entries, dropped=dropped, section=chosen.section)
 

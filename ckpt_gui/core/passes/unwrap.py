@@ -11,8 +11,9 @@ Source: torch `distributed/checkpoint/state_dict.py` does the same with its own 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.common import common_ignored
@@ -41,7 +42,7 @@ class Unwrapped:
         collisions: Groups of stored keys that would become one.
     """
 
-    names: dict[str, str]
+    names: Mapping[str, str]
     wrappers: tuple[str, ...] = ()
     collisions: tuple[tuple[str, ...], ...] = field(default=())
 
@@ -54,6 +55,11 @@ def unwrap_keys(keys: Sequence[str]) -> Unwrapped:
     >>> unwrap_keys(["module._orig_mod.norm.weight", "module._orig_mod.output.weight"]).names
     {'module._orig_mod.norm.weight': 'norm.weight', 'module._orig_mod.output.weight': 'output.weight'}
     """
+    return _unwrap_keys(tuple(keys))
+
+
+@lru_cache(maxsize=2)  # asked for the same keys when the section is looked for, and again to unwrap it
+def _unwrap_keys(keys: tuple[str, ...]) -> Unwrapped:
     shapes = [template(key) for key in keys]
     kept = {shape: tuple(enumerate(shape.split("."))) for shape in dict.fromkeys(shapes)}
     counts = Counter(shapes)
@@ -67,14 +73,17 @@ def unwrap_keys(keys: Sequence[str]) -> Unwrapped:
         kept = {
             shape: segments[len(lead) :] if _starts(segments, lead) else segments for shape, segments in kept.items()
         }
-    names = {key: _apply(key, kept[shape]) for key, shape in zip(keys, shapes, strict=True)}
+    changed = {shape: segments for shape, segments in kept.items() if len(segments) <= shape.count(".")}
+    names = {
+        key: _apply(key, changed[shape]) if shape in changed else key for key, shape in zip(keys, shapes, strict=True)
+    }
     return Unwrapped(names, tuple(wrappers), _collisions(names))
 
 
 def _apply(key: str, segments: Segments) -> str:
     """Return the key with only the segments that are kept."""
     parts = key.split(".")
-    return key if len(parts) == len(segments) else ".".join(parts[i] for i, _ in segments)
+    return ".".join(parts[i] for i, _ in segments)
 
 
 def _strip_anywhere(segments: Segments, wrappers: dict[str, None]) -> Segments:
@@ -126,8 +135,10 @@ def _named(kept: dict[str, Segments], counts: Counter[str]) -> Counter[str]:
     return names
 
 
-def _collisions(names: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+def _collisions(names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """Return the keys that have, or would have without a leading `module`, one name: two copies of one tensor."""
+    if len(set(names.values())) == len(names) and not any(name.startswith("module.") for name in names.values()):
+        return ()
     groups: dict[str, list[str]] = {}
     for key, name in names.items():
         groups.setdefault(name, []).append(key)
@@ -145,7 +156,8 @@ def unwrap(plan: Plan) -> Plan:
     result = unwrap_keys([e.key for e in plan.entries])
     stuck = {key for group in result.collisions for key in group}
     changed = [e.key for e in plan.entries if result.names[e.key] != e.key and e.key not in stuck]
-    entries = tuple(e if e.key in stuck else e.renamed(result.names[e.key]) for e in plan.entries)
+    renamed = frozenset(changed)
+    entries = tuple(e.renamed(result.names[e.key]) if e.key in renamed else e for e in plan.entries)
     plan = plan.replace(entries=entries, wrappers=result.wrappers if changed else ())
     plan = plan.found(*map(_collision, result.collisions))
     return _note_wrappers(plan, changed) if changed else plan

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ckpt_gui.core.plan import Plan, Status
-from ckpt_gui.core.tensors import unique_bytes
+from ckpt_gui.core.tensors import count_places, unique_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,11 @@ class Facts:
 
 def facts(plan: Plan) -> Facts:
     """Count the model's weights."""
-    refs = [ref for entry in plan.weights for ref in entry.inputs]
-    stored = {ref.path: ref for ref in refs}  # the slices of all ranks are one tensor
-    parameters = sum({ref.place: ref.numel for ref in refs}.values())
-    dtypes = dict(Counter(ref.dtype for ref in stored.values()).most_common())
+    refs = list({id(ref): ref for entry in plan.weights for ref in entry.inputs}.values())
+    distinct = len({ref.key for ref in refs}) == len(refs)
+    stored = refs if distinct else list({ref.path: ref for ref in refs}.values())  # slices of all ranks are one tensor
+    parameters = sum(math.prod(shape) * n for (_, shape), n in count_places(refs).items())
+    dtypes = dict(Counter(ref.dtype for ref in stored).most_common())
     return Facts(len(stored), parameters, unique_bytes(refs), dtypes)
 
 

@@ -111,3 +111,39 @@ def test_a_thousand_shards_with_64_descriptors_and_without_numpy(tmp_path):
     b.write(tmp_path / "model.safetensors.index.json", b.index_bytes(names))
     done = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.stdout == "1000 []\n", done.stderr
+
+
+def sparse(path, *runs, size):
+    """A file of holes, with a byte of data at some places; None where the filesystem keeps no holes."""
+    with path.open("wb") as file:
+        file.truncate(size)
+        for at in runs:
+            file.seek(at)
+            file.write(b"x")
+    held = HeldFile(path)
+    return held if held.next_data(0, size) > 0 else None
+
+
+def test_holes_are_told(tmp_path, monkeypatch):
+    file = sparse(tmp_path / "f", 3 << 20, size=8 << 20)
+    if file is None:
+        pytest.skip("this filesystem keeps no holes")
+    begin = file.next_data(0, 8 << 20)
+    assert 0 < begin <= 3 << 20
+    assert file.next_data(3 << 20, 8 << 20) == 3 << 20
+    assert file.next_data(0, 1 << 20) == 1 << 20
+    assert file.next_data(5 << 20, 8 << 20) == 8 << 20
+    assert file.read(0, 10) == bytes(10)
+    os.truncate(file.path, 4 << 20)
+    with pytest.raises(CheckpointError, match="shrank while being read"):
+        file.next_data(5 << 20, 8 << 20)
+    monkeypatch.setattr(files, "_SEEK_DATA", None)
+    assert file.next_data(0, 8 << 20) == 0
+
+
+def test_a_filesystem_without_holes(path, monkeypatch):
+    def refuse(*_):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(files.os, "lseek", refuse)
+    assert HeldFile(path).next_data(7, 200) == 7

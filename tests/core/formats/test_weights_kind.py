@@ -150,3 +150,12 @@ def test_distributed_tensors(tmp_path):
         [found] = source.problems
         assert (found.code, found.blocking) == ("partitioned-state", True)
         assert "[2, 3] of [8, 3]" in found.message
+
+
+def test_metas_fp8_release_has_its_scales_beside():
+    refs = [TensorRef("layers.1.feed_forward.w1.weight", "fp8_e4m3", (8, 8)), ref("norm.weight")]
+    names = ["consolidated.00.pth", "fp8_scales_0.pt", "fp8_scales_1.pt"]
+    [found] = find_kinds(refs, [], names, None)
+    assert (found.code, found.blocking, found.keys) == ("quantised", True, ("layers.1.feed_forward.w1.weight",))
+    assert "fp8_scales_0.pt" in found.message
+    assert find_kinds(refs, [], names[:1], None) == []
