@@ -116,6 +116,7 @@ RESULT = """
 import sys
 from PySide6.QtCore import QTimer
 from ckpt_gui.gui import app as gui
+from ckpt_gui.gui.screenshot import Shooter
 
 sample, target, picture = sys.argv[1:]
 app = gui.application()
@@ -133,7 +134,7 @@ def export():
             dialog.start()
         elif dialog.pages.currentWidget() is dialog.result_page:
             timer.stop()
-            shooter = gui.Shooter(window, picture)
+            shooter = Shooter(window, picture)
             app.aboutToQuit.connect(lambda: shooter)
 
     timer.timeout.connect(look)

@@ -47,6 +47,9 @@ ACTIONS: tuple[Spec, ...] = (
     Spec("open-folder", "Open &folder…", "open_folder", ("Ctrl+Shift+O",), tip="Open a folder of shards"),
     Spec("open-sample", "Open the &sample", "open_sample", tip="Open the small checkpoint that comes with the program"),
     Spec("reload", "&Read again", "reload", ("F5",), needs="path", tip="Open the same path anew"),
+    Spec(
+        "choose-config", "Choose a c&onfig…", "choose_config", needs="path", tip="Open it with a config.json of yours"
+    ),
     Spec("close", "&Close checkpoint", "close_checkpoint", (_Key.Close,), needs="path"),
     Spec("quit", "&Quit", "close", ("Ctrl+Q",)),
     Spec(
@@ -77,9 +80,12 @@ ACTIONS: tuple[Spec, ...] = (
 
 # `-` is a line; a name in capitals is filled in by the window.
 MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("&File", ("open-file", "open-folder", "RECENTS", "open-sample", "-", "reload", "close", "-", "quit")),
+    (
+        "&File",
+        ("open-file", "open-folder", "RECENTS", "open-sample", "-", "reload", "choose-config", "close", "-", "quit"),
+    ),
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "-", "drop", "-", "find")),
-    ("&View", ("next", "previous", "-", "tree", "list", "-", "DOCKS", "-", "THEME")),
+    ("&View", ("next", "previous", "-", "tree", "list", "-", "PAGES", "DOCKS", "-", "THEME")),
     ("F&ix", ("fix", "export")),
     ("&Help", ("legend", "about")),
 )

@@ -87,7 +87,7 @@ class Commands(QObject):
 
     def toggle_dropped(self) -> None:
         """Leave the selected extra tensors out of the export, or take them in again."""
-        self._window.tree_panel.toggle_dropped()
+        self._window.tree_panel.dropping.toggle()
 
     def focus_filter(self) -> None:
         """Go to the filter box."""

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.retarget import GB, Target
 from ckpt_gui.gui.resources import SAMPLE, resource
-from ckpt_gui.gui.session import Snapshot
+from ckpt_gui.gui.snapshot import Snapshot
 
 _USUAL_SHARD = Target().max_shard_bytes
 

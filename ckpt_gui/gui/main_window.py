@@ -5,34 +5,36 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QMainWindow,
-    QMessageBox,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)  # fmt: skip
+from PySide6.QtGui import QCloseEvent, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
-from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
 from ckpt_gui.gui.commands import Commands
 from ckpt_gui.gui.jobs import JobManager
+from ckpt_gui.gui.pages import PAGES
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
+from ckpt_gui.gui.panels.close_question import ask_to_close
 from ckpt_gui.gui.panels.docks import Docks
+from ckpt_gui.gui.panels.drop_target import DropTarget
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
+from ckpt_gui.gui.panels.guide import Guide
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
+from ckpt_gui.gui.panels.page_tabs import PageTabs
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
 from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.trouble_bar import TroubleBar
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 
 SIZE = QSize(1280, 800)
@@ -53,12 +55,12 @@ class MainWindow(QMainWindow):
         super().__init__(parent)
         self.setObjectName("main")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setAcceptDrops(True)
+        self.drops = DropTarget(self)
         self.settings, self.theme = settings, theme
         self.jobs = JobManager(self)
         self.session = Session(self.jobs, self)
         self.last_path = ""
-        self.ask_to_close: Callable[[Sequence[str]], bool] = self._ask_to_close
+        self.ask_to_close: Callable[[QWidget, Sequence[str]], bool] = ask_to_close
         self.commands = Commands(self)
         self.actions_by_id = make_actions(self, self.commands)
         self._build_panels()
@@ -76,14 +78,17 @@ class MainWindow(QMainWindow):
         self.start_page = StartPage(self.settings, theme)
         self.loading_panel = LoadingPanel()
         self.error_panel = ErrorPanel(theme)
-        self.tree_panel = TreePanel(session, theme)
+        self.page_tabs = PageTabs()
+        for page in PAGES:
+            self.page_tabs.add(page.name, self.tr(page.title), self.tr(page.tip), partial(page.make, session, theme))
+        self.tree_panel = cast(TreePanel, self.page_tabs.page("tensors"))
         self.checkpoint_panel = CheckpointPanel(session, theme)
         self.inspector_panel = InspectorPanel(session, theme)
         self.plan_panel = PlanPanel(session, theme)
         self.trouble_bar = TroubleBar(theme)
         self.pages = QStackedWidget()
-        for page in (self.start_page, self.loading_panel, self.error_panel, self.tree_panel):
-            self.pages.addWidget(page)
+        for state in (self.start_page, self.loading_panel, self.error_panel, self.page_tabs):
+            self.pages.addWidget(state)
         centre = QWidget()
         layout = QVBoxLayout(centre)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -104,6 +109,7 @@ class MainWindow(QMainWindow):
             },
         )
         self.docks = self._docks.by_name
+        self.guide = Guide(self.page_tabs, self.tree_panel, self.inspector_panel, self.docks["inspector"])
 
     def _build_tool_bar(self) -> None:
         self.tool_bar = ToolBar(self.session, self.actions_by_id)
@@ -119,6 +125,7 @@ class MainWindow(QMainWindow):
         undo.setShortcuts(QKeySequence.keyBindings(QKeySequence.StandardKey.Undo))
         redo.setShortcuts(QKeySequence.keyBindings(QKeySequence.StandardKey.Redo))
         fill_place(places["UNDO"], "UNDO", [undo, redo])
+        fill_place(places["PAGES"], "PAGES", self.page_tabs.menu_actions())
         fill_place(places["DOCKS"], "DOCKS", [dock.toggleViewAction() for dock in self.docks.values()])
         self.actions_by_id[f"theme-{self.theme.scheme}"].setChecked(True)
 
@@ -144,10 +151,13 @@ class MainWindow(QMainWindow):
         self.tree_panel.selected.connect(self.inspector_panel.show_row)
         self.tree_panel.group_selected.connect(self.inspector_panel.show_group)
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
-        self.checkpoint_panel.finding_chosen.connect(self._on_finding)
-        self.checkpoint_panel.config_wanted.connect(commands.choose_config)
-        self.checkpoint_panel.counts_wanted.connect(commands.export)
-        self.plan_panel.step_selected.connect(self._on_step)
+        self.checkpoint_panel.finding_chosen.connect(self.guide.show_finding)
+        self.checkpoint_panel.action_wanted.connect(lambda name: self.actions_by_id[name].trigger())
+        session.keys_wanted.connect(self.guide.show_keys)
+        session.key_wanted.connect(self.guide.show_key)
+        self.drops.hovered.connect(start.drop_area.set_hot)
+        self.drops.dropped.connect(self._on_dropped)
+        self.plan_panel.step_selected.connect(self.guide.show_step)
         self.plan_panel.export_requested.connect(commands.export)
         self.tree_panel.all_shown.connect(self.plan_panel.clear_selection)
 
@@ -182,10 +192,10 @@ class MainWindow(QMainWindow):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         path = self.session.path or snapshot.source.path
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
-        if self.pages.currentWidget() is not self.tree_panel:
+        if self.pages.currentWidget() is not self.page_tabs:
             if os.path.exists(path):
                 self.settings.add_recent(path)
-            self._show_page(self.tree_panel)
+            self._show_page(self.page_tabs)
             self.tree_panel.view.setFocus()
         self._enable()
         self.settled.emit()
@@ -203,35 +213,16 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("ckpt_gui[*]")
         self.settled.emit()
 
-    def _on_finding(self, finding: Finding) -> None:
-        """Show the tensors of a finding. Missing ones go by their state: they have other names in other layouts."""
-        if finding.code == "missing-tensor":
-            self.tree_panel.show_state("missing")
-        else:
-            self.tree_panel.show_keys(finding.keys, self.tr("tensors of the finding “{}”").format(finding.code))
-        self.tree_panel.select_first()
-        if finding.code.startswith("tied-"):
-            self.docks["inspector"].show()
-            self.inspector_panel.show_pair()
-
-    def _on_step(self, keys: tuple[str, ...]) -> None:
-        """Show the tensors of a step of the plan; all of them again when none is selected."""
-        title = self.tr("what is selected in the plan")
-        if keys:
-            self.tree_panel.show_keys(keys, title)
-        elif self.tree_panel.only == title:
-            self.tree_panel.show_keys(None)
-
     def _show_page(self, page: QWidget) -> None:
         self.pages.setCurrentWidget(page)
-        self._docks.show(page is self.tree_panel)
+        self._docks.show(page is self.page_tabs)
         self.tool_bar.setVisible(page is not self.start_page)
         self.status_bar.setVisible(page is not self.start_page)
         self._enable()
 
     def _enable(self) -> None:
         page, snapshot = self.pages.currentWidget(), self.session.snapshot
-        is_open = page is self.tree_panel
+        is_open = page is self.page_tabs
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
         enable(self.actions_by_id, open=is_open, path=page is not self.start_page, fixable=fixable)
 
@@ -239,32 +230,16 @@ class MainWindow(QMainWindow):
     def _name(path: str) -> str:
         return safe_text(os.path.basename(os.path.normpath(path)) or path, 80)
 
-    # --------------------------------------------------------------------------------------------------------- events
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Welcome files and folders."""
-        if any(url.isLocalFile() for url in event.mimeData().urls()):
-            event.acceptProposedAction()
-            self.start_page.drop_area.set_hot(True)
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        """Calm down."""
-        self.start_page.drop_area.set_hot(False)
-
-    def dropEvent(self, event: QDropEvent) -> None:
+    def _on_dropped(self, paths: list[str]) -> None:
         """Open the first path here, and ask for more windows for the rest."""
-        self.start_page.drop_area.set_hot(False)
-        paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        if paths:
-            event.acceptProposedAction()
-            self.open_path(paths[0])
+        self.open_path(paths[0])
         if paths[1:]:
             self.more_paths.emit(paths[1:])
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask if work is running; then stop it, and leave no thread behind."""
         titles = [job.title for job in self.jobs.running() if not job.quiet]
-        if titles and not self.ask_to_close(titles):
+        if titles and not self.ask_to_close(self, titles):
             event.ignore()
             return
         self._show_page(self.start_page)  # keeps the layout of the docks
@@ -273,14 +248,3 @@ class MainWindow(QMainWindow):
         self.session.close()
         self.jobs.shutdown()
         event.accept()
-
-    def _ask_to_close(self, titles: Sequence[str]) -> bool:
-        box = QMessageBox(
-            QMessageBox.Icon.Question, self.tr("Close ckpt_gui?"), self.tr("This is still running:"), parent=self
-        )
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setInformativeText("\n".join(titles))
-        leave = box.addButton(self.tr("Stop it and close"), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(self.tr("Keep it running"), QMessageBox.ButtonRole.RejectRole))
-        box.exec()
-        return box.clickedButton() is leave

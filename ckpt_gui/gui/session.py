@@ -7,57 +7,22 @@ Widgets hold no facts. They show the session's `Snapshot` and call its methods; 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import Evidence, Plan, Policy, Step
-from ckpt_gui.core.retarget import Export, Target, retarget
-from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.tree import CheckpointIndex, tree_places
+from ckpt_gui.core.plan import Evidence, Policy
+from ckpt_gui.core.retarget import Target
 from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager
-from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
-from ckpt_gui.gui.models.overview import Overview, whole
-from ckpt_gui.gui.models.plan_rows import all_steps
+from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot
 
-BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
 MANY = 2_000  # tensors above which a decision is worked out in a job: 50 ms
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Everything that the window shows; a function of the source, the evidence and the decisions.
-
-    Attributes:
-        source: The opened checkpoint.
-        decisions: What the user has decided.
-        plan: The checkpoint understood.
-        export: What would be written.
-        diff: The file beside the export's layout.
-        index: The rows of the diff as a tree.
-        card: The checkpoint in words.
-        overview: All of its tensors in figures.
-        steps: The steps of the export, and those that were ticked off, in their order.
-    """
-
-    source: Source
-    decisions: Decisions
-    plan: Plan
-    export: Export
-    diff: Diff
-    index: CheckpointIndex
-    card: CheckpointCard
-    overview: Overview
-    steps: tuple[Step, ...]
 
 
 class Session(QObject):
@@ -75,6 +40,7 @@ class Session(QObject):
         failed(error): The checkpoint could not be opened.
         closed(): There is none any more.
         refused(error): A decision could not be followed; the old snapshot stands.
+        keys_wanted(keys, title), key_wanted(key): The user wants to see tensors in the tree.
     """
 
     opening = Signal(str)
@@ -82,6 +48,8 @@ class Session(QObject):
     failed = Signal(object)
     closed = Signal()
     refused = Signal(object)
+    keys_wanted = Signal(object, str)
+    key_wanted = Signal(str)
 
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -101,13 +69,11 @@ class Session(QObject):
         self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
         _close(old)
 
-        def work(job: Job) -> tuple[Snapshot, Evidence]:
-            return _open(path, config, job)
+        def work(job: Job) -> Snapshot:
+            return open_snapshot(path, config, job)
 
         title = f"Opening {safe_text(Path(path).name, 60)}"
-        self._job = self.jobs.start(
-            title, work, self._opened, self._failed, discard=lambda result: result[0].source.close(), quiet=True
-        )
+        self._job = self.jobs.start(title, work, self._opened, self._failed, discard=_close, quiet=True)
 
     def cancel_opening(self) -> None:
         """Stop opening."""
@@ -148,6 +114,14 @@ class Session(QObject):
         if was_open:
             self.closed.emit()  # before the files are closed: whoever still reads from them stops now
         _close(old)
+
+    def show_keys(self, keys: Iterable[str], title: str) -> None:
+        """Lead the user to some tensors, by their full keys; the title says what they have in common."""
+        self.keys_wanted.emit(tuple(keys), title)
+
+    def show_key(self, key: str) -> None:
+        """Lead the user to a tensor, by its full key."""
+        self.key_wanted.emit(key)
 
     @property
     def decisions(self) -> Decisions:
@@ -206,9 +180,8 @@ class Session(QObject):
         if self.snapshot and snapshot.source is self.snapshot.source:
             self.publish(snapshot)
 
-    def _opened(self, result: tuple[Snapshot, Evidence]) -> None:
+    def _opened(self, snapshot: Snapshot) -> None:
         self._job = None
-        snapshot, self._evidence = result
         self.publish(snapshot)
 
     def _failed(self, error: BaseException) -> None:
@@ -239,25 +212,3 @@ class _Decision(QUndoCommand):
 def _close(snapshot: Snapshot | None) -> None:
     if snapshot is not None:
         snapshot.source.close()
-
-
-def _open(path: str | Path, config: str | Path | None, job: Job) -> tuple[Snapshot, Evidence]:
-    source = open_checkpoint(path, config=config, progress=job.progress, cancelled=job.cancelled)
-    try:
-        plan = normalise(source)
-        evidence = probe(plan, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
-        decisions = Decisions(target=Target(layout="hf" if plan.family else "same"))
-        return make_snapshot(source, decisions, evidence), evidence
-    except BaseException:
-        source.close()
-        raise
-
-
-def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence) -> Snapshot:
-    """Return what follows from a source, decisions and evidence. Reads no file."""
-    plan = normalise(source, decisions.policy, evidence)
-    export = retarget(plan, decisions.target)
-    diff = diff_expected(export)
-    index = CheckpointIndex(diff.rows, tree_places(export, diff.rows))
-    card, steps = checkpoint_card(export), all_steps(plan, export)
-    return Snapshot(source, decisions, plan, export, diff, index, card, whole(index), steps)

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.jobs import JobManager
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from tests.builders import safetensors_bytes
 

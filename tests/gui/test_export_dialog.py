@@ -62,7 +62,7 @@ def looked(dialog: ExportDialog, qtbot: QtBot) -> None:
 
 def exported(dialog: ExportDialog, qtbot: QtBot) -> None:
     qtbot.mouseClick(dialog.export_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not dialog.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not dialog.run.running, timeout=30_000)
 
 
 def choose(box: QComboBox, data: object) -> None:
@@ -76,30 +76,30 @@ def test_the_first_folder_is_a_new_one_beside_the_source(qtbot: QtBot, theme: Th
         dialog = ExportDialog(session, theme)
         qtbot.addWidget(dialog)
         assert dialog.folder == str(tmp_path / "model-hf")
-        choose(dialog.form.layout_box, "meta")
+        choose(dialog.form.choices.layout_box, "meta")
         assert dialog.folder == str(tmp_path / "model-meta")
         dialog.set_folder(str(tmp_path / "mine"))
-        choose(dialog.form.layout_box, "torchtune")
+        choose(dialog.form.choices.layout_box, "torchtune")
         assert dialog.folder == str(tmp_path / "mine"), "a folder that the user has named stays"
         looked(dialog, qtbot)
 
 
 def test_choices_are_the_sessions_decisions(dialog: ExportDialog, session: Session, qtbot: QtBot) -> None:
     form = dialog.form
-    assert form.container_box.isVisible()
-    assert form.shard_box.isVisible()
-    choose(form.dtype_box, "fp16")
-    choose(form.tie_box, "keep")
-    choose(form.shard_box, 10**9)
+    assert form.choices.container_box.isVisible()
+    assert form.choices.shard_box.isVisible()
+    choose(form.choices.dtype_box, "fp16")
+    choose(form.choices.tie_box, "keep")
+    choose(form.choices.shard_box, 10**9)
     assert session.snapshot is not None
     target, policy = session.snapshot.decisions.target, session.snapshot.decisions.policy
     assert (target.dtype, target.max_shard_bytes, policy.tie) == ("fp16", 10**9, "keep")
-    choose(form.layout_box, "same")
-    assert not form.container_box.isVisible()
-    assert not form.shard_box.isVisible()
+    choose(form.choices.layout_box, "same")
+    assert not form.choices.container_box.isVisible()
+    assert not form.choices.shard_box.isVisible()
     session.change_target(layout="meta", max_shard_bytes=123_000_000)
-    assert form.layout_box.currentData() == "meta"
-    assert form.shard_box.currentData() == 123_000_000
+    assert form.choices.layout_box.currentData() == "meta"
+    assert form.choices.shard_box.currentData() == 123_000_000
     looked(dialog, qtbot)
 
 
@@ -127,7 +127,7 @@ def test_the_command_of_a_written_export(dialog: ExportDialog, qtbot: QtBot, out
     (out / "old.txt").write_text("old")
     dialog.set_folder(str(out))
     looked(dialog, qtbot)
-    dialog.form.overwrite_box.setChecked(True)
+    dialog.form.place.overwrite_box.setChecked(True)
     exported(dialog, qtbot)
     qtbot.mouseClick(dialog.result_page.copy_button, Qt.MouseButton.LeftButton)
     command = QGuiApplication.clipboard().text()
@@ -140,7 +140,7 @@ def test_the_command_of_a_written_export(dialog: ExportDialog, qtbot: QtBot, out
 def test_reports_are_saved(dialog: ExportDialog, qtbot: QtBot, tmp_path: Path, suffix: str) -> None:
     exported(dialog, qtbot)
     path = tmp_path / f"report{suffix}"
-    dialog.save_report(str(path))
+    dialog.result_page.save_report(str(path))
     qtbot.waitUntil(lambda: dialog.result_page.message.text().startswith("Saved"))
     text = path.read_text()
     assert "29" in text
@@ -154,15 +154,15 @@ def test_a_full_folder_asks_first(dialog: ExportDialog, qtbot: QtBot, out: Path)
         (out / name).touch()
     dialog.set_folder(str(out))
     looked(dialog, qtbot)
-    assert "2 entries" in dialog.form.folder_note.text()
-    assert dialog.form.overwrite_box.isVisible()
+    assert "2 entries" in dialog.form.place.folder_note.text()
+    assert dialog.form.place.overwrite_box.isVisible()
     assert not dialog.export_button.isEnabled()
-    dialog.form.overwrite_box.setChecked(True)
+    dialog.form.place.overwrite_box.setChecked(True)
     assert dialog.export_button.isEnabled()
     dialog.set_folder(str(out) + "-new")
     looked(dialog, qtbot)
-    assert not dialog.form.overwrite_box.isVisible()
-    assert not dialog.form.overwrite_box.isChecked(), "consent is for one folder only"
+    assert not dialog.form.place.overwrite_box.isVisible()
+    assert not dialog.form.place.overwrite_box.isChecked(), "consent is for one folder only"
 
 
 def test_the_source_is_refused(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
@@ -170,13 +170,13 @@ def test_the_source_is_refused(qtbot: QtBot, theme: Theme, tmp_path: Path) -> No
     with session_of(qtbot, folder) as session:
         for target in (folder, folder / "inside", tmp_path):
             dialog = make_dialog(qtbot, session, theme, target)
-            assert "source" in dialog.form.folder_note.text()
+            assert "source" in dialog.form.place.folder_note.text()
             assert not dialog.export_button.isEnabled()
             dialog.start()
-            assert not dialog.running
+            assert not dialog.run.running
         dialog.set_folder("")
         looked(dialog, qtbot)
-        assert dialog.form.folder_note.text() == "No folder is named."
+        assert dialog.form.place.folder_note.text() == "No folder is named."
 
 
 def test_what_blocks_is_said_at_the_top(qtbot: QtBot, theme: Theme, tmp_path: Path, out: Path) -> None:
@@ -194,11 +194,11 @@ def test_head_counts_can_be_given_but_are_never_guessed(qtbot: QtBot, theme: The
         session.change_target(layout="meta")
         dialog = make_dialog(qtbot, session, theme, out)
         form = dialog.form
-        assert form.heads_row.isVisible()
-        assert not form.heads_button.isEnabled()
-        form.heads_spin.setValue(4)
-        form.kv_heads_spin.setValue(2)
-        qtbot.mouseClick(form.heads_button, Qt.MouseButton.LeftButton)
+        assert form.choices.heads_row.isVisible()
+        assert not form.choices.heads_button.isEnabled()
+        form.choices.heads_spin.setValue(4)
+        form.choices.kv_heads_spin.setValue(2)
+        qtbot.mouseClick(form.choices.heads_button, Qt.MouseButton.LeftButton)
         assert session.snapshot is not None
         assert session.snapshot.decisions.policy.heads == 4
         assert not session.snapshot.export.blocked
@@ -216,13 +216,13 @@ def test_files_of_a_base_folder_are_carried(
     (base / "tokenizer.json").write_text("{}")
     with qtbot.waitSignal(session.changed):
         dialog.take_base(str(base))
-    assert "tokenizer.json" in dialog.form.carried.text()
-    assert dialog.form.drop_base_button.isVisible()
+    assert "tokenizer.json" in dialog.form.carried.names.text()
+    assert dialog.form.carried.drop_base_button.isVisible()
     looked(dialog, qtbot)
     exported(dialog, qtbot)
     assert (out / "tokenizer.json").read_text() == "{}"
     session.change_target(base=None)
-    assert "tokenizer.json" not in dialog.form.carried.text()
+    assert "tokenizer.json" not in dialog.form.carried.names.text()
     looked(dialog, qtbot)
 
 
@@ -252,7 +252,7 @@ def test_escape_stops_a_running_export_and_keeps_the_dialog(
     assert dialog.progress_page.note.text() == "25 % · 931 GiB of 3.64 TiB"
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert dialog.isVisible()
-    qtbot.waitUntil(lambda: not dialog.running)
+    qtbot.waitUntil(lambda: not dialog.run.running)
     assert dialog.pages.currentIndex() == 0
     assert dialog.form.banner.text == "Stopped"
     looked(dialog, qtbot)

@@ -36,7 +36,7 @@ def exported(window: MainWindow, qtbot: QtBot, layout: str, folder: Path) -> Non
     dialog.set_folder(str(folder))
     qtbot.waitUntil(dialog.export_button.isEnabled, timeout=20_000)
     qtbot.mouseClick(dialog.export_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not dialog.running, timeout=60_000)
+    qtbot.waitUntil(lambda: not dialog.run.running, timeout=60_000)
     assert dialog.result_page.banner.text.startswith("Written and verified")
     qtbot.mouseClick(dialog.result_page.open_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: shown(window) == str(folder), timeout=20_000)

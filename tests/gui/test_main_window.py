@@ -14,8 +14,10 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui import session as session_module
+from ckpt_gui.gui import snapshot as snapshot_module
 from ckpt_gui.gui.actions import ACTIONS
-from ckpt_gui.gui.app import Hooks, Windows
+from ckpt_gui.gui.app import Windows
+from ckpt_gui.gui.hooks import Hooks
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels.error_panel import error_words
@@ -46,7 +48,7 @@ def test_the_start_page_comes_first_and_offers_the_sample(window: MainWindow, qt
     assert not window.actions_by_id["export"].isEnabled()
     with qtbot.waitSignal(window.settled):
         qtbot.mouseClick(window.start_page.sample_button, Qt.MouseButton.LeftButton)
-    assert window.pages.currentWidget() is window.tree_panel
+    assert window.pages.currentWidget() is window.page_tabs
     assert all(dock.isVisible() for dock in window.docks.values())
     assert window.checkpoint_panel.card is not None
     assert window.checkpoint_panel.card.title == "Llama, Meta layout"
@@ -98,7 +100,7 @@ def test_files_can_be_dropped(window: MainWindow, qtbot: QtBot, tmp_path: Path) 
     more: list[list[str]] = []
     window.more_paths.connect(more.append)
     with qtbot.waitSignal(window.settled):
-        window.dropEvent(QDropEvent(QPointF(1, 1), action, data, buttons, keys))
+        window.drops.eventFilter(window, QDropEvent(QPointF(1, 1), action, data, buttons, keys))
     assert window.last_path == str(tmp_path / "a.pt")
     assert more == [[str(tmp_path / "b.pt")]]
 
@@ -153,7 +155,7 @@ def test_the_hooks_catch_and_are_taken_off_again(qtbot: QtBot, qapp: QApplicatio
     window = windows.add()
     qtbot.addWidget(window)
     before = sys.excepthook
-    hooks = Hooks(windows)
+    hooks = Hooks(windows.show_trouble)
     error = ValueError("from a slot")
     sys.excepthook(ValueError, error, None)
     hooks.remove()
@@ -256,7 +258,7 @@ def test_a_source_that_comes_after_the_user_moved_on_is_closed(
         go.wait(5)
         return late
 
-    monkeypatch.setattr(session_module, "open_checkpoint", slow)
+    monkeypatch.setattr(snapshot_module, "open_checkpoint", slow)
     window.open_path("slow.pt")
     window.session.close()
     go.set()
@@ -268,7 +270,7 @@ def test_a_source_that_comes_after_the_user_moved_on_is_closed(
 
 def test_closing_the_window_while_opening_leaves_nothing(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     late = source()
-    monkeypatch.setattr(session_module, "open_checkpoint", lambda path, **_: late)
+    monkeypatch.setattr(snapshot_module, "open_checkpoint", lambda path, **_: late)
     window.open_path("quick.pt")
     window.close()
     reader = late.readers["w.pt"]
@@ -285,7 +287,7 @@ def test_opening_can_be_cancelled(window: MainWindow, qtbot: QtBot, monkeypatch:
             pass
         return late
 
-    monkeypatch.setattr(session_module, "open_checkpoint", slow)
+    monkeypatch.setattr(snapshot_module, "open_checkpoint", slow)
     window.open_path("slow.pt")
     assert window.pages.currentWidget() is window.loading_panel
     with qtbot.waitSignal(window.settled):
@@ -301,7 +303,7 @@ def test_closing_with_running_work_asks_by_name(window: MainWindow, qtbot: QtBot
             pass
 
     window.jobs.start("Exporting tiny", work, lambda _: None, lambda _: None)
-    window.ask_to_close = lambda titles: bool(asked.append(list(titles))) or answers.pop(0)
+    window.ask_to_close = lambda _window, titles: bool(asked.append(list(titles))) or answers.pop(0)
     assert not window.close()
     assert window.isVisible()
     assert window.close()
@@ -439,7 +441,7 @@ def test_the_head_counts_are_a_click_away(qtbot: QtBot, qapp: QApplication) -> N
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     dialog = window.commands.dialog
     assert dialog is not None
-    assert not dialog.form.heads_row.isHidden()
+    assert not dialog.form.choices.heads_row.isHidden()
     dialog.close()
 
 
@@ -472,7 +474,7 @@ def test_the_window_fits_a_small_screen(qtbot: QtBot, qapp: QApplication, points
 
 def test_the_window_closes_without_a_question_while_it_only_looks(qtbot: QtBot, qapp: QApplication) -> None:
     window = make_window(qtbot, qapp, source())
-    window.ask_to_close = lambda titles: pytest.fail(f"asked about {titles}")
+    window.ask_to_close = lambda _window, titles: pytest.fail(f"asked about {titles}")
     window.inspector_panel.show_pair()
     window.commands.export()
     dialog = window.commands.dialog

@@ -16,7 +16,8 @@ from ckpt_gui.core.retarget import GB, Target
 from ckpt_gui.gui import session as session_module
 from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import JobManager
-from ckpt_gui.gui.session import Session, make_snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import make_snapshot
 from tests.gui.checkpoints import source
 from tests.gui.windows import snapshot_of
 

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QApplication
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.errors import SEVERITIES
-from ckpt_gui.gui.theme import SCHEME_COLOURS, SEVERITY_STYLES, STATE_STYLES, Theme, contrast
+from ckpt_gui.gui.looks import SCHEME_COLOURS, SEVERITY_STYLES, STATE_STYLES
+from ckpt_gui.gui.theme import Theme, contrast
 
 GROUNDS = ("window", "surface", "raised", "selection", "hover", "zebra")
 TEXTS = ("text", "muted", *sorted({s.colour for s in STATE_STYLES.values()} | {s[2] for s in SEVERITY_STYLES.values()}))

@@ -9,7 +9,8 @@ from pytestqt.modeltest import ModelTester
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tree import CheckpointIndex
-from ckpt_gui.gui.models.tree_model import BLOCK, STATES_ROLE, Column, TreeModel
+from ckpt_gui.gui.models.tree_columns import Column
+from ckpt_gui.gui.models.tree_model import BLOCK, STATES_ROLE, TreeModel
 from ckpt_gui.gui.theme import Theme
 from tests.gui.checkpoints import source
 from tests.gui.windows import snapshot_of

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.models.tree_model import Column
-from ckpt_gui.gui.panels import tree_panel
+from ckpt_gui.gui.models.tree_columns import Column
+from ckpt_gui.gui.panels import tree_filter
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from tests.gui.checkpoints import llama_refs, source
 from tests.gui.windows import make_window
@@ -78,7 +78,7 @@ def test_a_filter_without_hits_says_so_and_offers_a_way_out(panel: TreePanel, qt
 
 
 def test_a_filter_over_many_rows_runs_in_a_job(panel: TreePanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_panel, "MANY", 3)
+    monkeypatch.setattr(tree_filter, "MANY", 3)
     panel.set_filter("wq")
     panel.set_filter("wk")
     assert panel._session.jobs.running()
@@ -156,9 +156,9 @@ def test_keys_of_a_step_can_be_shown_alone(window: MainWindow) -> None:
     panel = window.tree_panel
     assert window.session.snapshot is not None
     step = next(s for s in window.session.snapshot.export.steps if s.id == "permute")
-    window._on_step(step.keys)
+    window.guide.show_step(step.keys)
     assert len(shown(panel)) == 4
-    window._on_step(())
+    window.guide.show_step(())
     assert not panel.model.flat
 
 

@@ -9,9 +9,10 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.plan import Evidence
 from ckpt_gui.core.retarget import Target
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.session import Decisions, Snapshot, make_snapshot
 from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.snapshot import Snapshot, make_snapshot
 from ckpt_gui.gui.theme import Theme
 
 

@@ -92,7 +92,6 @@ _FIXES = {
     "family-ambiguous": "Choose a config here to settle it.",
     "dtype-mixed": "It may be meant so (norms in fp32); the export dialog can cast all.",
 }
-CONFIG_HELPS = ("config-missing", "heads-unknown", "family-ambiguous")
 
 
 def fix_words(finding: Finding) -> str:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush, QFont
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.tree import CheckpointIndex, Node
-from ckpt_gui.gui.theme import STATE_STYLES, Theme
-from ckpt_gui.gui.wording import shape_text
+from ckpt_gui.gui.looks import STATE_STYLES
+from ckpt_gui.gui.models.tree_cells import group_cells, row_cells, spoken, tip
+from ckpt_gui.gui.models.tree_columns import Column
+from ckpt_gui.gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
 STATES_ROLE = Qt.ItemDataRole.UserRole + 1  # of column STATE: ((state, count), …); count 0 for a single row
 BLOCK = 2_000  # rows of the flat list that are shown at once
-
-
-class Column(IntEnum):
-    """The columns."""
-
-    STATE, KEY, EXPECTED, SHAPE, DTYPE, SIZE = range(6)
 
 
 class TreeModel(QAbstractItemModel):
@@ -180,9 +172,9 @@ class TreeModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(Qt.AlignmentFlag.AlignVCenter | _side(column))
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tip(node, column)
+            return tip(self._index, node, column)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return self._spoken(node, column)
+            return spoken(self._index, node, self._cell(node), column)
         if role == STATES_ROLE and column == Column.STATE:
             return self._states(node)
         return None
@@ -216,27 +208,13 @@ class TreeModel(QAbstractItemModel):
     def _cell(self, node: Node) -> tuple[str, ...]:
         cells = self._cells.get(id(node))
         if cells is None:
-            cells = self._row_cells(node) if node.is_row else self._group_cells(node)
+            cells = (
+                row_cells(self._index.row(node), node.name, flat=self.flat)
+                if node.is_row
+                else group_cells(self._index, node)
+            )
             self._cells[id(node)] = cells
         return cells
-
-    def _row_cells(self, node: Node) -> tuple[str, ...]:
-        row = self._index.row(node)
-        style = STATE_STYLES[row.state]
-        shape = shape_text(row.shape) if row.shape is not None else shape_text(row.expected_shape or ())
-        if row.state == "shape":
-            shape = f"{shape} / {shape_text(row.expected_shape or ())}"
-        name = node.name or "(no name)"
-        if row.ref is None and self._flat is not None:
-            name = self.tr("not in the file")
-        size = human_bytes(row.nbytes) if row.ref is not None else ""
-        return f"{style.glyph} {style.word}", safe_text(name), safe_text(row.expected), shape, row.dtype, size
-
-    def _group_cells(self, node: Node) -> tuple[str, ...]:
-        states = "  ".join(f"{STATE_STYLES[s].glyph} {n}" for s, n in self._index.counts(node).items())
-        nbytes = self._index.nbytes(node)
-        size = human_bytes(nbytes) if nbytes else ""
-        return states, safe_text(node.name or "(no name)"), "", plural(node.size, "tensor"), "", size
 
     def _states(self, node: Node) -> tuple[tuple[str, int], ...]:
         if node.is_row:
@@ -261,30 +239,6 @@ class TreeModel(QAbstractItemModel):
             return False
         by_expected = self._flat is not None and self._index.row(node).ref is None
         return column == (Column.EXPECTED if by_expected else Column.KEY)
-
-    def _tip(self, node: Node, column: int) -> str:
-        if not node.is_row:
-            counts = self._index.counts(node).items()
-            return "<br>".join(f"{STATE_STYLES[s].glyph} {n:,} {STATE_STYLES[s].word}" for s, n in counts)
-        row = self._index.row(node)
-        style = STATE_STYLES[row.state]
-        if column == Column.STATE:
-            return html.escape(f"{style.word}: {row.note}" if row.note else style.meaning)
-        return html.escape(safe_text(row.expected if column == Column.EXPECTED else row.path, 500))
-
-    def _spoken(self, node: Node, column: int) -> str:
-        cells = self._cell(node)
-        if column != Column.KEY:
-            return cells[column]
-        if not node.is_row:
-            counts = self._index.counts(node).items()
-            words = ", ".join(f"{n} {STATE_STYLES[s].word}" for s, n in counts)
-            return f"group {cells[Column.KEY]}, {plural(node.size, 'tensor')}: {words}"
-        row = self._index.row(node)
-        shape = cells[Column.SHAPE].replace("×", "by").replace("/", "expected")
-        parts = [STATE_STYLES[row.state].word, safe_text(row.path)]
-        parts += [f"expected {safe_text(row.expected)}"] if row.expected and row.expected != row.key else []
-        return ", ".join([*parts, f"expected {shape}" if row.ref is None else shape, row.dtype])
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

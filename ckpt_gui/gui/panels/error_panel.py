@@ -13,9 +13,10 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job
-from ckpt_gui.gui.panels.parts import GRID, Card, FlowLayout, button, clear, label
-from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
-from ckpt_gui.gui.widgets.units import quoted
+from ckpt_gui.gui.looks import SEVERITY_STYLES
+from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.units import GRID, quoted
 
 WIDTH_EM = 40
 

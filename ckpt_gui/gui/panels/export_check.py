@@ -1,4 +1,4 @@
-"""What is known of an export before it starts and after it ended: worked out in jobs, without Qt."""
+"""What is known of an export before it starts and after it ended; what takes long is for jobs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from PySide6.QtCore import QCoreApplication
+
 from ckpt_gui.core.api import compared
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.report import export_document, export_json, missing_for_use, use_sentences, written_sentence
 from ckpt_gui.core.retarget import Export, retarget
 from ckpt_gui.core.target_folder import check_target, existing_parent
-from ckpt_gui.core.text import html_page, markdown
+from ckpt_gui.core.text import html_page, human_bytes, markdown, plural
 from ckpt_gui.core.writer import WriteResult, write_export
-from ckpt_gui.gui.session import Snapshot
+from ckpt_gui.gui.snapshot import Snapshot
 
 Progress = Callable[[str, int, int], None]
 Asked = Callable[[], bool]
@@ -46,6 +48,15 @@ class Check:
     changed: float = 0.0
     problem: str = ""
     fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written, and the command that writes it again."""
+
+    export: Export
+    result: WriteResult
+    command: str
 
 
 def check_folder(export: Export, folder: str) -> Check:
@@ -107,3 +118,37 @@ def notes(export: Export, result: WriteResult) -> tuple[str, ...]:
     found += [f.message for f in missing_for_use(export)]
     found += [f"Left out: {name}." for name in export.left_out]
     return tuple(found)
+
+
+def refusal(snapshot: Snapshot | None, check: Check | None, *, overwrite: bool) -> str:
+    """Return why an export can not start, in text that may be foreign; empty if it can."""
+    if snapshot is None:
+        return _tr("No checkpoint is open.")
+    if snapshot.export.blocked:
+        return snapshot.export.blocked[0].message
+    if check is None:
+        return _tr("The folder is being looked at.")
+    if check.problem:
+        return check.problem
+    return _tr("The folder is not empty.") if check.existing and not overwrite else ""
+
+
+def summary(snapshot: Snapshot, check: Check | None) -> str:
+    """Say how much an export writes and how much room there is, or that it is blocked."""
+    number = len(snapshot.export.blocked)
+    if number:
+        words = _tr("{n} findings block the export: see above.").format(n=number)
+        return _tr("One finding blocks the export: see above.") if number == 1 else words
+    parts = [plural(len(snapshot.export.entries), "tensor")]
+    if check is not None and check.files:
+        files = plural(check.files, "file")
+        parts.append(_tr("{size} in {files}").format(size=human_bytes(check.nbytes), files=files))
+    else:
+        parts.append(human_bytes(snapshot.export.nbytes))
+    if check is not None and check.free is not None:
+        parts.append(_tr("{free} free").format(free=human_bytes(check.free)))
+    return " · ".join(parts)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("export", text)

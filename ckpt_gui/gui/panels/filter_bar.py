@@ -12,9 +12,10 @@ from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
-from ckpt_gui.gui.panels.parts import GRID, FlowLayout, button, label
+from ckpt_gui.gui.panels.parts import FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.units import GRID
 from ckpt_gui.gui.wording import LAYOUTS
 
 ROOMY_EMS = 34  # width from which on the layout has a label

@@ -8,9 +8,11 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from ckpt_gui.gui.panels.parts import GRID, Card, label
+from ckpt_gui.gui.looks import SEVERITY_STYLES, STATE_STYLES
+from ckpt_gui.gui.panels.parts import Card, label
 from ckpt_gui.gui.resources import ICON, resource
-from ckpt_gui.gui.theme import SEVERITY_STYLES, STATE_STYLES, Theme
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.units import GRID
 
 
 class LegendDialog(QDialog):

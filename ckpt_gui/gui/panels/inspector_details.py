@@ -15,7 +15,8 @@ from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.overview import Overview
 from ckpt_gui.gui.models.relations import Relations
 from ckpt_gui.gui.panels.inspector_overview import OverviewPage
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList

@@ -6,8 +6,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.overview import LARGEST, Overview
-from ckpt_gui.gui.theme import STATE_STYLES, Theme
+from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.units import GRID, breakable, heading, plain_label
 

@@ -15,7 +15,8 @@ from ckpt_gui.gui.models.overview import Overview, group
 from ckpt_gui.gui.panels.inspector_details import DetailsTab
 from ckpt_gui.gui.panels.inspector_stats import StatisticsTab
 from ckpt_gui.gui.panels.inspector_tied import TiedTab
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 
 

@@ -5,64 +5,46 @@ The verdict is by bytes, and says what follows from it: for loaders that believe
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Tie
 from ckpt_gui.core.stats import PairStats, pair_stats
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.jobs import Job
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.compare_table import CompareTable
 from ckpt_gui.gui.widgets.facts import FactList
-from ckpt_gui.gui.widgets.job_bar import JobBar
+from ckpt_gui.gui.widgets.live_area import LiveArea
 from ckpt_gui.gui.widgets.pair_plot import PairPlot
-from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.tiles import Tiles
-from ckpt_gui.gui.widgets.units import GRID, em, plain_label
+from ckpt_gui.gui.widgets.units import em
 from ckpt_gui.gui.wording import shape_text
 
 PairName = tuple[object, ...]
 
 
-class TiedTab(QScrollArea):
+class TiedTab(LiveArea):
     """Everything about the pair; calculated while the tab is looked at, and kept as long as the pair is the same."""
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(session.jobs, parent)
         self._session, self._theme = session, theme
         self._snapshot: Snapshot | None = None
         self._known: tuple[PairName, PairStats] | None = None
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         tr = self.tr
         self.banner = Banner(theme)
-        self.job = JobBar(session.jobs)
-        self.message = plain_label(muted=True)
         self.names = FactList("", [("embedding", tr("Embedding")), ("head", tr("Output head"))], ("embedding", "head"))
         self.facts = Tiles([("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))])
         self.table = CompareTable(theme, (tr("Embedding"), tr("Head")))
         self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("head")))
         self.plot.setMinimumHeight(em(self, 29))
-        self._lay_out()
+        self.lay_out(self.banner, self.names, self.job, self.message, self.facts, self.plot, self.table)
         self.job.stopped.connect(self._on_stopped)
         self.show_snapshot(session.snapshot)
-
-    def _lay_out(self) -> None:
-        body = ScrollBody()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(12, 12, 12, 12)
-        column.setSpacing(2 * GRID)
-        for widget in (self.banner, self.names, self.job, self.message, self.facts, self.plot, self.table):
-            column.addWidget(widget)
-        column.addStretch(1)
-        self.setWidget(body)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
         """Show the pair of another snapshot; figures of the same pair stay."""
@@ -76,24 +58,12 @@ class TiedTab(QScrollArea):
         self.job.stop()
         self._show_pair()
         if self.isVisible():
-            self._calculate()
+            self.calculate()
 
     def has_pair(self) -> bool:
         """Return whether there is something to say: an embedding or a head was found."""
         tie = self._snapshot.plan.tie if self._snapshot else Tie()
         return tie.embedding is not None or tie.head is not None
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Start what is wanted, now that it is seen."""
-        super().showEvent(event)
-        if not event.spontaneous():
-            self._calculate()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Stop what nobody looks at."""
-        super().hideEvent(event)
-        if not event.spontaneous():
-            self.job.stop()
 
     def _both(self) -> tuple[TensorRef, TensorRef] | None:
         tie = self._snapshot.plan.tie if self._snapshot else Tie()
@@ -105,7 +75,8 @@ class TiedTab(QScrollArea):
             return None
         return (id(self._snapshot.source), *(ref.place for ref in both))
 
-    def _calculate(self) -> None:
+    def calculate(self) -> None:
+        """Compare the two, unless their figures are known."""
         both, snapshot = self._both(), self._snapshot
         if both is None or snapshot is None or self._known or self.job.running:
             return
@@ -116,9 +87,9 @@ class TiedTab(QScrollArea):
         def work(job: Job) -> PairStats:
             return pair_stats(snapshot.source, a, b, progress=job.progress, cancelled=job.cancelled)
 
-        self._say("")
+        self.say("")
         title = self.tr("Comparing the embedding with the output head")
-        self.job.run(title, work, self._calculated, self._failed)
+        self.job.run(title, work, self._calculated, self.say_error)
 
     def _calculated(self, pair: PairStats) -> None:
         name = self._pair_name()
@@ -126,21 +97,12 @@ class TiedTab(QScrollArea):
             self._known = (name, pair)
         self._show_pair()
 
-    def _failed(self, error: BaseException) -> None:
-        fix = getattr(error, "fix", None)
-        text = self.tr("Stopped.") if isinstance(error, Cancelled) else f"{error} {fix or ''}".strip()
-        self._say(safe_text(text, 600))
-
     def _on_stopped(self) -> None:
-        self._say(self.tr("Stopped. Turn to this tab again to start anew."))
-
-    def _say(self, text: str) -> None:
-        self.message.setText(text)
-        self.message.setVisible(bool(text))
+        self.say(self.tr("Stopped. Turn to this tab again to start anew."))
 
     def _show_pair(self) -> None:
         pair = self._known[1] if self._known else None
-        self._say(pair.reason or "" if pair else "")
+        self.say(pair.reason or "" if pair else "")
         figures = pair is not None and pair.reason is None
         self.facts.setVisible(figures)
         self.table.setVisible(figures)

@@ -20,8 +20,7 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from ckpt_gui.core.keys import safe_text
-
-GRID = 8  # all distances are multiples of it, or half of it
+from ckpt_gui.gui.widgets.units import GRID
 
 
 def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool = False, wrap: bool = False) -> QLabel:

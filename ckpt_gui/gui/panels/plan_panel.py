@@ -16,7 +16,8 @@ from ckpt_gui.gui.models.plan_rows import PlanRow
 from ckpt_gui.gui.panels.parts import button, tip_text
 from ckpt_gui.gui.panels.plan_detail import StepDetail
 from ckpt_gui.gui.panels.plan_steps import StepList
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted
 

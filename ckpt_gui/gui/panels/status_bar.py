@@ -7,8 +7,10 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QWidget
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job, JobManager
-from ckpt_gui.gui.panels.parts import GRID, ElidedLabel, button, label
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
+from ckpt_gui.gui.widgets.units import GRID
 
 
 class StatusBar(QStatusBar):

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from PySide6.QtCore import QEvent, QItemSelection, QModelIndex, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-    QMenu,
     QPushButton,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
 
-from ckpt_gui.core.diff import STATES, Row
-from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, parse_filter, with_states
-from ckpt_gui.gui.jobs import Job
+from ckpt_gui.core.diff import STATES
+from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, with_states
 from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
-from ckpt_gui.gui.panels.parts import GRID, button, label
+from ckpt_gui.gui.panels.parts import button, label
+from ckpt_gui.gui.panels.tree_drop import Dropping
+from ckpt_gui.gui.panels.tree_filter import FilterRun
+from ckpt_gui.gui.panels.tree_selection import TreeSelection
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
-from ckpt_gui.gui.session import Session, Snapshot
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
-
-DEBOUNCE_MS = 200
-MANY = 50_000  # rows above which the filter runs in a job
+from ckpt_gui.gui.widgets.units import GRID
 
 
 class TreePanel(QWidget):
@@ -46,18 +46,15 @@ class TreePanel(QWidget):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session, self._theme = session, theme
-        self._keys: frozenset[str] | None = None
+        self.search = FilterRun(session.jobs, self)
         self.only = ""  # what the keys that are shown have in common
-        self._current: str | None = None  # key of the selected row, kept over snapshots
-        self._row: Row | None = None
-        self._job: Job | None = None
         self._select_first = False  # once the filter has run
         self._flat_wanted: bool | None = None  # what the user chose; None: list while a filter is on
         self.model = TreeModel(theme, self)
-        self._debounce = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
         self._build()
-        self._debounce.timeout.connect(self.apply_filter)
-        self.filter_box.textChanged.connect(self._on_text)
+        self.search.due.connect(self.apply_filter)
+        self.search.found.connect(self._show_hits)
+        self.filter_box.textChanged.connect(self.search.wait)
         self.filter_box.returnPressed.connect(self.apply_filter)
         for widget in (self.filter_box, self.view):
             widget.installEventFilter(self)
@@ -67,9 +64,9 @@ class TreePanel(QWidget):
         self.bar.all_wanted.connect(self._show_all)
         self._clear.clicked.connect(self.clear_filter)
         self.view.state_wanted.connect(self.show_state)
-        self.view.menu_opening.connect(self._on_menu)
-        self.view.selectionModel().currentChanged.connect(self._on_current)
-        self.view.selectionModel().selectionChanged.connect(self._on_selection)
+        self.selection.row_chosen.connect(self.selected)
+        self.selection.group_chosen.connect(self.group_selected)
+        self.selection.counted.connect(self.selection_changed)
         session.changed.connect(self.show_snapshot)
         session.closed.connect(self._on_closed)
         session.opening.connect(self._on_opening)
@@ -88,15 +85,12 @@ class TreePanel(QWidget):
 
     def _build_view(self) -> QStackedLayout:
         self.view = KeyTreeView(self.model, self._theme)
-        self._nothing = QWidget()
-        nothing = QVBoxLayout(self._nothing)
-        nothing.addStretch()
-        nothing.addWidget(label(self.tr("No tensor matches the filter."), muted=True), 0, Qt.AlignmentFlag.AlignCenter)
-        self._clear: QPushButton = button(self.tr("Clear the filter"))
-        nothing.addWidget(self._clear, 0, Qt.AlignmentFlag.AlignCenter)
-        nothing.addStretch()
+        self.selection = TreeSelection(self.view)
+        self.dropping = Dropping(self._session, self.view)
+        self._clear = button(self.tr("Clear the filter"))
         self._stack = QStackedLayout()
         self._stack.addWidget(self.view)
+        self._nothing = _nothing(self.tr("No tensor matches the filter."), self._clear)
         self._stack.addWidget(self._nothing)
         return self._stack
 
@@ -108,25 +102,13 @@ class TreePanel(QWidget):
         self.apply_filter()
 
     def apply_filter(self) -> None:
-        """Show what the filter lets pass; in a job if there is much to look through."""
-        self._debounce.stop()
+        """Show what the filter lets pass."""
         snapshot = self._session.snapshot
-        if snapshot is None:
-            return
-        wanted, index, keys = parse_filter(self.filter_box.text()), snapshot.index, self._keys
-        self._session.jobs.cancel(self._job, silently=True)
-        self._job = None
-        if len(index.rows) <= MANY or not (wanted or keys):
-            self._show_hits(index, wanted, index.select(wanted, keys))
-            return
-        self._job = self._session.jobs.start(
-            self.tr("Filtering"), lambda _: index.select(wanted, keys),
-            lambda hits: self._show_hits(index, wanted, hits), lambda _: None, quiet=True,
-        )  # fmt: skip
+        if snapshot is not None:
+            self.search.run(snapshot.index, self.filter_box.text())
 
     def _show_hits(self, index: CheckpointIndex, wanted: Filter, hits: Hits) -> None:
-        self._job = None
-        filtered = bool(wanted) or self._keys is not None
+        filtered = bool(wanted) or self.search.keys is not None
         # Without a filter the tree shows everything; a filtered tree would show groups whose rows are not hits.
         flat = filtered or self._flat_wanted is True
         kept = self.view.unfolded()
@@ -140,14 +122,13 @@ class TreePanel(QWidget):
         self.bar.show_mode(flat=flat, filtered=filtered)
         self.bar.show_counts(hits.counts, wanted.states)
         self.bar.show_hits(len(hits.rows), len(index.rows), filtered=filtered)
-        self._restore_current(index)
-        self._tell_selection()  # a model that is reset says nothing of it
+        self.selection.restore(index)
         if self._select_first:
             self.select_first()
 
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
-        self._keys = frozenset(keys) if keys is not None else None
+        self.search.show_only(keys)
         self.only = title if keys is not None else ""
         self.bar.show_only(title if keys is not None else None)
         self.apply_filter()
@@ -181,7 +162,7 @@ class TreePanel(QWidget):
 
     def select_first(self) -> None:
         """Select the first row, if there is one, as soon as the filter has run."""
-        self._select_first = self._job is not None
+        self._select_first = self.search.running
         if self._select_first:
             return
         node = self.model.node(self.model.index(0, 0))
@@ -201,71 +182,7 @@ class TreePanel(QWidget):
         self.view.go_to(self.model.tree.locate(number))
         return True
 
-    def toggle_dropped(self) -> None:
-        """Leave the selected tensors out of the export, or take them in again; only those that may be left out."""
-        snapshot = self._session.snapshot
-        keys = {row.ref.full_key for row in self._droppable(self.view.selected_rows()) if row.ref is not None}
-        if snapshot is None or not keys:
-            return
-        dropped = snapshot.decisions.policy.dropped
-        self._session.change_policy(dropped=dropped - keys if keys <= dropped else dropped | keys)
-
     # ------------------------------------------------------------------------------------------------------- details
-
-    def _droppable(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that the user may leave out: what fits nowhere, and copies that collide."""
-        snapshot = self._session.snapshot
-        if snapshot is None:
-            return []
-        collide = {key for f in snapshot.plan.findings if f.code == "key-collision" for key in f.keys}
-        return [row for row in rows if row.ref is not None and (row.state == "extra" or row.key in collide)]
-
-    def _on_menu(self, menu: QMenu, rows: Sequence[Row]) -> None:
-        usable = self._droppable(rows)
-        if usable and self._session.snapshot is not None:
-            dropped = self._session.snapshot.decisions.policy.dropped
-            out = all(row.ref is not None and row.ref.full_key in dropped for row in usable)
-            menu.addSeparator()
-            menu.addAction(self.tr("Take into the export again") if out else self.tr("Leave out of the export"),
-                           self.toggle_dropped)  # fmt: skip
-
-    def _restore_current(self, index: CheckpointIndex) -> None:
-        """Select the row that was selected before, if it is still there."""
-        number = index.find(self._current) if self._current is not None else None
-        if number is not None:
-            place = self.model.index_of(index.locate(number))
-            if place.isValid():
-                self.view.go_to(index.locate(number))
-                self._tell(index.rows[number])
-                return
-        self._tell(None)
-
-    def _tell(self, row: Row | None) -> None:
-        if row is not self._row:
-            self._row = row
-            self.selected.emit(row)
-
-    def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
-        row = self.model.row(current)
-        if row is not None:
-            node = self.model.node(current)
-            assert node is not None
-            self._current = self.model.tree.place(self.model.tree.number(node))
-        self._tell(row)
-        if row is None:
-            selected = self.view.selectionModel().isSelected(current)  # Qt makes a row current when the focus comes
-            self.group_selected.emit(self.model.node(current) if selected else None)
-
-    def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
-        self._tell_selection()
-
-    def _tell_selection(self) -> None:
-        nodes = [self.model.node(index) for index in self.view.selectionModel().selectedRows()]
-        found = [node for node in nodes if node is not None]
-        self.selection_changed.emit(sum(n.size for n in found), sum(self.model.tree.nbytes(n) for n in found))
-
-    def _on_text(self, _text: str) -> None:
-        self._debounce.start()
 
     def _on_states(self, states: list[str]) -> None:
         self.set_filter(with_states(self.filter_box.text(), states))
@@ -277,15 +194,14 @@ class TreePanel(QWidget):
         self._on_closed()
 
     def _on_closed(self) -> None:
-        self._session.jobs.cancel(self._job, silently=True)
-        self._job = None
-        self._current = None
-        self._keys, self.only = None, ""
+        self.search.stop()
+        self.search.show_only(None)
+        self.only = ""
         self.bar.show_only(None)
         self.filter_box.clear()
-        self._debounce.stop()
+        self.search.stop()
         self.model.show_rows(CheckpointIndex(()))
-        self._tell(None)
+        self.selection.forget()
 
     def _restyle(self) -> None:
         self.model.restyle()
@@ -301,3 +217,14 @@ class TreePanel(QWidget):
                 self.view.setFocus()
                 return True
         return super().eventFilter(watched, event)
+
+
+def _nothing(text: str, way_out: QPushButton) -> QWidget:
+    """Return what stands in the tree's place when it is empty."""
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.addStretch()
+    column.addWidget(label(text, muted=True), 0, Qt.AlignmentFlag.AlignCenter)
+    column.addWidget(way_out, 0, Qt.AlignmentFlag.AlignCenter)
+    column.addStretch()
+    return page

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QAbstractItemView, QMenu, QTreeView, QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Node
-from ckpt_gui.gui.models.tree_model import Column, TreeModel
+from ckpt_gui.gui.models.tree_columns import Column
+from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.state_paint import StateDelegate
 from ckpt_gui.gui.theme import Theme
 

@@ -7,8 +7,10 @@ from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.gui.panels.parts import GRID, button, label
-from ckpt_gui.gui.theme import SEVERITY_STYLES, Theme
+from ckpt_gui.gui.looks import SEVERITY_STYLES
+from ckpt_gui.gui.panels.parts import button, label
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.units import GRID
 
 
 class TroubleBar(QFrame):

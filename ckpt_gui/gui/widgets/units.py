@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from ckpt_gui.core.keys import safe_text
 
-GRID = 8  # pixels between neighbours; Qt scales them with the screen
+GRID = 8  # pixels: all distances are multiples of it, or half of it; Qt scales them with the screen
 _BREAKS = str.maketrans({mark: f"{mark}\u200b" for mark in "._/\\-:,"})
 
 

@@ -1,0 +1,33 @@
+"""The buttons on a finding's card: what each says, and the command that it gives. A new one is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class FindingAction:
+    """A button.
+
+    Attributes:
+        id: Name of the window's action that is triggered; see `gui.actions`.
+        text: What it says.
+    """
+
+    id: str
+    text: str
+
+
+_CONFIG = FindingAction("choose-config", "Choose a config…")
+_BY_CODE: Mapping[str, tuple[FindingAction, ...]] = MappingProxyType({
+    "config-missing": (_CONFIG,),
+    "heads-unknown": (_CONFIG, FindingAction("export", "Give the head counts…")),
+    "family-ambiguous": (_CONFIG,),
+})  # fmt: skip
+
+
+def actions_for(code: str) -> tuple[FindingAction, ...]:
+    """Return what the window can do about a finding of a code."""
+    return _BY_CODE.get(code, ())

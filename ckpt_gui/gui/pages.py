@@ -1,0 +1,37 @@
+"""The pages that an open checkpoint has in the middle of the window. A new page is one line here.
+
+A page is a widget made from a session and a theme. It is made when it is first shown, takes `session.snapshot` as it is
+then, and follows the session's signals from there on; what takes long it works out only while it is seen (see
+`widgets.live_area`). It leads to tensors by `session.show_key` and `session.show_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QWidget
+
+from ckpt_gui.gui.panels.tree_panel import TreePanel
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page.
+
+    Attributes:
+        name: Stable name; `--view NAME` shows it.
+        title: What its tab says; `&` marks the mnemonic.
+        tip: What its tool tip says.
+        make: Makes its widget.
+    """
+
+    name: str
+    title: str
+    tip: str
+    make: Callable[[Session, Theme], QWidget]
+
+
+PAGES: tuple[Page, ...] = (Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),)

@@ -1,0 +1,93 @@
+"""What the export dialog says of findings: what blocks stands at the top, the rest in a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.gui.looks import SEVERITY_STYLES
+from ckpt_gui.gui.panels.parts import Card, clear
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.banner import Banner
+from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
+
+
+class FindingsCard(Card):
+    """What is good to know before an export; hidden where there is nothing."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._rows = QVBoxLayout()
+        self._rows.setSpacing(GRID)
+        self.body.addWidget(heading(self.tr("Good to know")))
+        self.body.addLayout(self._rows)
+
+    def show_findings(self, findings: Sequence[Finding]) -> None:
+        """Show findings that block nothing."""
+        clear(self._rows)
+        for finding in findings:
+            self._rows.addWidget(self._row(finding))
+        self.setVisible(bool(findings))
+
+    def _row(self, finding: Finding) -> QWidget:
+        glyph, word, role = SEVERITY_STYLES[finding.severity]
+        row = QWidget()
+        box = QHBoxLayout(row)
+        box.setContentsMargins(0, 0, 0, 0)
+        box.setSpacing(GRID)
+        mark = plain_label(glyph, wrap=False)
+        mark.setStyleSheet(f"color: {self._theme.color(role).name()}; font-weight: 600;")
+        mark.setFixedWidth(em(self, 1.1))
+        mark.setAccessibleName(word)
+        mark.setToolTip(word)
+        texts = QVBoxLayout()
+        texts.setSpacing(2)
+        texts.addWidget(plain_label(quoted(finding.message)))
+        fix = fix_here(finding)
+        if fix:
+            texts.addWidget(plain_label(quoted(fix), muted=True))
+        box.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
+        box.addLayout(texts, 1)
+        row.setAccessibleName(f"{word}: {finding.message}")
+        return row
+
+
+class OutcomeBanner(Banner):
+    """Says what stands in the way of an export, or how the last attempt ended."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self._blocking = False
+        self.hide()
+
+    def show_blocking(self, findings: Sequence[Finding]) -> None:
+        """Say what blocks; nothing if nothing does."""
+        if findings:
+            words = [quoted(f"{f.message} {fix_here(f)}".strip()) for f in findings[1:]]
+            detail = "\n".join([quoted(fix_here(findings[0])), *words]).strip()
+            self.show_text("red", "✗", quoted(findings[0].message), detail)
+        self._blocking = bool(findings)
+        self.setVisible(self._blocking)
+
+    def say(self, role: str, glyph: str, title: str, detail: str) -> None:
+        """Say how the last attempt ended, unless something blocks the next one."""
+        if not self._blocking:
+            self.show_text(role, glyph, title, detail)
+            self.show()
+
+
+def fix_here(finding: Finding) -> str:
+    """Say what to do about a finding, by the buttons of the export dialog where it has them."""
+    if finding.code in ("config-missing", "tokenizer-missing"):
+        return _tr("Use “Take from a folder…” above to carry them along.")
+    if finding.code == "heads-unknown":
+        return _tr("Give the head counts below, or open the checkpoint with its config.json.")
+    return finding.fix or ""
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("export", text)

@@ -1,0 +1,76 @@
+"""The middle of the window while a checkpoint is open: its pages, each made when it is first shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtGui import QAction, QKeySequence, QShowEvent
+from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+
+Made = Callable[[], QWidget]
+
+
+class PageTabs(QTabWidget):
+    """One tab a page; no tabs where there is one page only."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._places: dict[str, _Place] = {}
+        self.setDocumentMode(True)
+        self.setTabBarAutoHide(True)
+        self.setAccessibleName(self.tr("Pages"))
+        self.tabBar().setAccessibleName(self.tr("Pages of the checkpoint"))
+
+    def add(self, name: str, title: str, tip: str, make: Made) -> None:
+        """Add a page, which is made later."""
+        self._places[name] = place = _Place(make)
+        place.setAccessibleName(title.replace("&", ""))
+        self.setTabToolTip(self.addTab(place, title), tip)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the pages, from left to right."""
+        return tuple(self._places)
+
+    def page(self, name: str) -> QWidget:
+        """Return the widget of a page, and make it if nobody has seen it yet."""
+        return self._places[name].made()
+
+    def menu_actions(self) -> list[QAction]:
+        """Return an action that turns to each page; none where there is one page only."""
+        made = []
+        for number, name in enumerate(self._places if self.count() > 1 else (), 1):
+            action = QAction(self.tabText(number - 1), self)
+            action.setShortcut(QKeySequence(f"Alt+{number}"))
+            action.triggered.connect(lambda _=False, name=name: self.show_page(name))
+            made.append(action)
+        return made
+
+    def show_page(self, name: str) -> None:
+        """Turn to a page."""
+        self.setCurrentWidget(self._places[name])
+
+
+class _Place(QWidget):
+    """Holds a page from the moment on that it is seen."""
+
+    def __init__(self, make: Made) -> None:
+        super().__init__()
+        self._make = make
+        self._page: QWidget | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+
+    def made(self) -> QWidget:
+        """Return the page."""
+        if self._page is None:
+            self._page = self._make()
+            self._column.addWidget(self._page)
+            self._page.show()  # at once: a layout would do it later
+            self.setFocusProxy(self._page)
+        return self._page
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make the page."""
+        super().showEvent(event)
+        self.made()

@@ -1,0 +1,113 @@
+"""The style sheet over Qt's Fusion style; `@role` stands for a colour of the theme, `%name` for an icon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ckpt_gui.gui.resources import resource
+
+# Properties that widgets set: card, title, kind="primary|quiet|chip", tone="muted".
+_SHEET = """
+QMainWindow, QDialog { background: @window; }
+QMainWindow::separator { background: @window; width: 6px; height: 6px; }
+QMainWindow::separator:hover { background: @border; }
+QFrame[card="true"] { background: @surface; border: 1px solid @border; border-radius: 8px; }
+QLabel { background: transparent; }
+QLabel[tone="muted"] { color: @muted; }
+QScrollArea, QScrollArea > QWidget > QWidget[plain="true"] { background: transparent; border: none; }
+QToolTip { background: @surface; color: @text; border: 1px solid @strong_border; padding: 4px; }
+
+QMenuBar { background: @window; padding: 2px 8px; }
+QMenuBar::item { padding: 4px 8px; border-radius: 4px; background: transparent; }
+QMenuBar::item:selected { background: @raised; }
+QMenu { background: @surface; border: 1px solid @border; padding: 4px; }
+QMenu::item { padding: 5px 28px 5px 24px; border-radius: 4px; }
+QMenu::item:selected { background: @selection; color: @text; }
+QMenu::item:disabled { color: @strong_border; }
+QMenu::separator { height: 1px; background: @border; margin: 4px 8px; }
+
+QToolBar { background: @window; border: none; border-bottom: 1px solid @border; padding: 6px 12px; spacing: 8px; }
+QToolBar::separator { background: @border; width: 1px; margin: 4px; }
+
+QPushButton, QToolButton { background: @surface; border: 1px solid @border; border-radius: 6px; padding: 5px 12px;
+  color: @text; }
+QPushButton:hover, QToolButton:hover { background: @hover; border-color: @strong_border; }
+QPushButton:pressed, QToolButton:pressed { background: @selection; }
+QPushButton:focus, QToolButton:focus { border: 2px solid @focus; padding: 4px 11px; }
+QPushButton:disabled, QToolButton:disabled { color: @strong_border; background: @window; border-color: @border; }
+QPushButton[kind="primary"], QToolButton[kind="primary"] { background: @accent; border-color: @accent;
+  color: @on_accent; font-weight: 600; }
+QPushButton[kind="primary"]:hover, QToolButton[kind="primary"]:hover { background: @accent_hover; }
+QPushButton[kind="primary"]:focus, QToolButton[kind="primary"]:focus { border: 2px solid @text; }
+QPushButton[kind="primary"]:disabled, QToolButton[kind="primary"]:disabled { background: @raised;
+  border-color: @border; color: @strong_border; }
+QPushButton[kind="quiet"], QToolButton[kind="quiet"] { background: transparent; border: 2px solid transparent;
+  padding: 3px 8px; }
+QPushButton[kind="quiet"]:hover, QToolButton[kind="quiet"]:hover { background: @hover; }
+QPushButton[kind="quiet"]:focus, QToolButton[kind="quiet"]:focus { border-color: @focus; }
+QToolButton::menu-indicator { image: none; width: 0; }
+QToolButton[popupMode="1"] { padding-right: 30px; }
+QToolButton::menu-button { border: none; border-left: 1px solid @border; width: 20px; margin: 5px 0; }
+QToolButton::menu-arrow, QComboBox::down-arrow { image: url("%chevron-down"); width: 12px; height: 12px; }
+QComboBox::drop-down { border: none; width: 24px; }
+QSpinBox::up-button, QSpinBox::down-button { border: none; width: 20px; background: transparent; }
+QSpinBox::up-arrow { image: url("%chevron-up"); width: 10px; height: 10px; }
+QSpinBox::down-arrow { image: url("%chevron-down"); width: 10px; height: 10px; }
+QAbstractScrollArea::corner { background: transparent; border: none; }
+QToolButton[kind="segment"] { border-radius: 0; padding: 4px 10px; }
+QToolButton[kind="segment"]:checked { background: @selection; border-color: @accent; }
+
+QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox, QPlainTextEdit, QTextEdit { background: @surface;
+  border: 1px solid @border; border-radius: 6px; padding: 5px 8px; selection-background-color: @selection;
+  selection-color: @text; }
+QLineEdit:hover, QComboBox:hover, QSpinBox:hover { border-color: @strong_border; }
+QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTextEdit:focus, QTextEdit:focus {
+  border: 2px solid @focus; padding: 4px 7px; }
+QComboBox { padding-right: 22px; }
+QSpinBox QLineEdit { border: none; padding: 0 6px; background: transparent; }
+QComboBox:disabled, QLineEdit:disabled { color: @strong_border; background: @window; }
+QComboBox QAbstractItemView { background: @surface; border: 1px solid @border; selection-background-color: @selection;
+  selection-color: @text; outline: none; }
+
+QTreeView, QTableView, QListView, QTableWidget, QTreeWidget { background: @surface;
+  alternate-background-color: @zebra; border: 1px solid @border; border-radius: 8px; outline: none; }
+QTreeView:focus, QTableView:focus, QListView:focus { border-color: @focus; }
+QTreeView::item { padding: 3px 4px; border: none; }
+QTreeView::item:hover { background: @hover; }
+QTreeView::item:selected { background: @selection; color: @text; }
+QTreeView::branch:selected { background: @selection; }
+QTreeView::branch:hover { background: @hover; }
+QHeaderView { background: transparent; border: none; }
+QHeaderView::section { background: @surface; color: @muted; border: none; border-bottom: 1px solid @border;
+  padding: 6px 6px; font-weight: 600; }
+
+QTabWidget::pane { border: 1px solid @border; border-radius: 8px; background: @surface; top: -1px; }
+QTabBar::tab { background: transparent; color: @muted; padding: 6px 12px; border: none;
+  border-bottom: 2px solid transparent; }
+QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
+QTabBar::tab:hover { color: @text; }
+QTabBar::tab:focus { border-bottom-color: @focus; color: @text; }
+
+QStatusBar { background: @window; border-top: 1px solid @border; }
+QStatusBar::item { border: none; }
+QProgressBar { background: @raised; border: none; border-radius: 4px; text-align: center; color: @text; }
+QProgressBar::chunk { background: @accent; border-radius: 4px; }
+
+QScrollBar:vertical { background: transparent; width: 12px; margin: 2px; }
+QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
+QScrollBar::handle { background: @border; border-radius: 4px; min-height: 28px; min-width: 28px; }
+QScrollBar::handle:hover { background: @strong_border; }
+QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+QSplitter::handle { background: transparent; }
+"""
+
+
+def style_sheet(colours: Mapping[str, str]) -> str:
+    """Return the sheet for a scheme: role → colour."""
+    sheet = _SHEET
+    for name in ("chevron-down", "chevron-up"):
+        sheet = sheet.replace(f"%{name}", resource(f"icons/{name}.svg").as_posix())
+    for role in sorted(colours, key=len, reverse=True):
+        sheet = sheet.replace(f"@{role}", colours[role])
+    return sheet
