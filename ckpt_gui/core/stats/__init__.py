@@ -15,6 +15,7 @@ from ckpt_gui.core.stats.figures import (
     RowDifferences,
     TensorStats,
 )
+from ckpt_gui.core.stats.heat import HeatMap, heat_map
 from ckpt_gui.core.stats.pair import pair_stats
 from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, Watch, blocks
 from ckpt_gui.core.stats.rows import MAX_ROWS
@@ -27,6 +28,7 @@ __all__ = [
     "QUANTILES",
     "Asked",
     "Distribution",
+    "HeatMap",
     "Histogram",
     "PairStats",
     "Progress",
@@ -39,6 +41,7 @@ __all__ = [
     "decode",
     "distribution",
     "first_values",
+    "heat_map",
     "no_figures",
     "pair_stats",
     "pattern_values",

@@ -7,6 +7,7 @@ none. The oldest are removed where they take more than `MOST_BYTES`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -62,10 +63,11 @@ class StatsCache:
                 return None
             tally.restore(*_unpack(path.read_bytes()))
             os.utime(path)  # what was used last goes last
-        except FileNotFoundError:
+        except OSError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error, zlib.error):
-            path.unlink(missing_ok=True)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error, zlib.error):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
             return None
         return tally
 
@@ -80,7 +82,8 @@ class StatsCache:
             part.write_bytes(_pack(*tally.state()))
             os.replace(part, path)
         except OSError:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
         self._written += 1
         if self._written % _TRIM_EVERY == 1:
             self.trim()

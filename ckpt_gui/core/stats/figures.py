@@ -1,7 +1,7 @@
 """What is said of a tensor and of a pair: figures as values, so that they can be printed, drawn, kept and compared.
 
-Minimum, maximum, mean, deviation and norm are those of the finite elements; NaN and the infinities are counted apart. An
-expanded or overlapping view is figured as the tensor that it is: each of its elements counts, as often as it is shown.
+Minimum, maximum, mean, deviation and norm are those of the finite elements; NaN and the infinities are counted apart.
+An expanded or overlapping view is figured as the tensor that it is: each element counts as often as it is shown.
 """
 
 from __future__ import annotations

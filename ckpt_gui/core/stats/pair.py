@@ -152,9 +152,9 @@ class _Comparison:
         self._note_differing(start, left, right, a, b)
         with np.errstate(over="ignore", invalid="ignore"):
             diff = np.abs(a - b)
-            known = None
+            both = None
             if not math.isfinite(diff.sum()):
-                known = np.isfinite(diff)
+                known, both = np.isfinite(diff), np.isfinite(a) & np.isfinite(b)
                 self._note_max(start, np.where(known, diff, -1.0))
                 self.together.add(a[known], b[known], diff[known])
                 a, b, diff = (np.where(known, x, 0.0) for x in (a, b, diff))
@@ -164,7 +164,7 @@ class _Comparison:
             self.diff_sum += float(diff.sum())
             self.flips += int(np.count_nonzero(np.sign(a) * np.sign(b) < 0))
         if self.ulp is not None:
-            self.ulp = max(self.ulp, max_ulp(left, right, self.a.dtype, known))
+            self.ulp = max(self.ulp, max_ulp(left, right, self.a.dtype, both))
         self.rows.add(start, diff, diff.size)
 
     def _note_differing(self, start: int, left: Array, right: Array, a: Floats, b: Floats) -> None:
