@@ -25,7 +25,7 @@ EXAMPLES = 4
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
     names = (_section, _unwrap, _rename)
-    values = (_merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
+    values = (_dequantise, _merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
     rest = (_user, _cast, _config, _foreign)
     return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
 
@@ -99,6 +99,17 @@ def _rearrange(export: Export) -> Step | None:
     evidence = f"{before} and {after} keep the same values in other tensors: {', '.join(words) or 'in another shape'}"
     return Step("rearrange", "Take tensors apart and put them together", len(entries), evidence, changes_values=True,
                 examples=_pairs(entries), keys=_keys(entries))  # fmt: skip
+
+
+def _dequantise(export: Export) -> Step | None:
+    """Say which block types become plain numbers."""
+    kinds = Counter(op.describe({}) for e in export.entries for op in e.ops if op.name == "dequantise")
+    if not kinds:
+        return None
+    entries = [e for e in export.entries if any(op.name == "dequantise" for op in e.ops)]
+    evidence = "; ".join(f"{kind}: {count:,} tensors" for kind, count in sorted(kinds.items()))
+    return Step("dequantise", "Turn quantised blocks into plain numbers", len(entries), evidence, changes_values=True,
+                keys=_keys(entries))  # fmt: skip
 
 
 def _merge(export: Export) -> Step | None:

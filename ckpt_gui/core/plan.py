@@ -103,8 +103,8 @@ class Step:
     """A row of the fix plan: one kind of change, with its evidence.
 
     Attributes:
-        id: Stable name: `section`, `unwrap`, `prefix`, `rename`, `rearrange`, `permute`, `buffers`, `tie`, `cast`,
-            `shards`, `config`.
+        id: Stable name: `section`, `unwrap`, `prefix`, `rename`, `dequantise`, `rearrange`, `permute`, `buffers`,
+            `tie`, `cast`, `shards`, `config`.
         title: What is done, for a person.
         count: Tensors concerned.
         evidence: Why this is right.

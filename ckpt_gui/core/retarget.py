@@ -122,7 +122,7 @@ def retarget(plan: Plan, target: Target) -> Export:
         return _adapter(plan, target)
     layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
     export = Export(plan, target, layout, _container(plan, target), (), ranks=_rank_count(plan, target))
-    if target.layout != "same" and layout is None:
+    if (target.layout != "same" and layout is None) or (target.layout == "same" and plan.source.container == "gguf"):
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
     entries, dropped = _tied(plan, layout, target)
@@ -202,6 +202,9 @@ def _container(plan: Plan, target: Target) -> str:
 
 
 def _no_layout(plan: Plan, target: Target) -> Finding:
+    if plan.source.container == "gguf" and target.layout == "same":
+        text = "GGUF files are read and not written."
+        return Finding("unknown-layout", "error", text, fix="Write it with --to hf.", blocking=True)
     if plan.family is None:
         text = f"The family of this checkpoint is not known, so it can not be written as {target.layout}."
     else:

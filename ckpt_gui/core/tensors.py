@@ -91,6 +91,21 @@ class TensorRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks:
+    """How the numbers of a quantised tensor are packed: its ref counts bytes, a block of which is some numbers.
+
+    Attributes:
+        kind: Name of the block type, such as `Q4_K`.
+        numel: Numbers in a block.
+        nbytes: Bytes of a block.
+    """
+
+    kind: str
+    numel: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of a source, with the identity it had when it was opened.
 
@@ -209,6 +224,8 @@ class Source:
         sidecars: Config, params and tokenizer files found beside it.
         readers: One reader a file name.
         checksums: Size and CRC-32 of a whole storage by (file, storage) where the container keeps one.
+        config: What the container itself says of the model, in the terms of config.json (GGUF); None for all others.
+        blocks: How quantised tensors that can be decoded are packed, by key (GGUF).
         ranks: Files that each hold one rank's slices of the same tensors (tensor parallelism), in order; a rank whose
             file is missing is an empty name. Empty for all others.
     """
@@ -224,6 +241,8 @@ class Source:
     sidecars: Sidecars = field(default_factory=Sidecars)
     readers: Mapping[str, Reader] = field(default_factory=dict, repr=False, compare=False)
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+    config: Mapping[str, Any] | None = None
+    blocks: Mapping[str, Blocks] = field(default_factory=dict)
     ranks: tuple[str, ...] = ()
 
     def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:

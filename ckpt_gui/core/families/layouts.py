@@ -138,6 +138,9 @@ KINDS: Mapping[str, LayoutKind] = {
 }
 
 
+_READ_ONLY = {"gguf": "GGUF"}
+
+
 def title_of(name: str) -> str:
     """Return a layout's name for people."""
-    return KINDS[name].title if name in KINDS else name
+    return KINDS[name].title if name in KINDS else _READ_ONLY.get(name, name)

@@ -1,4 +1,4 @@
-"""GGUF files (llama.cpp): tensors of plain types are read, quantised ones are listed as the bytes that they are.
+"""GGUF files (llama.cpp): tensors of plain types are read, quantised ones listed as rows of bytes with their blocks.
 
 Format: `docs/gguf.md` of ggml, versions 2 and 3; sizes of the block types from `ggml-common.h`.
 """
@@ -9,15 +9,15 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
-from ckpt_gui.core.formats.torch_file import TorchFile
+from ckpt_gui.core.formats.gguf_config import gguf_config
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, TensorRef
+from ckpt_gui.core.tensors import Blocks, Extra, TensorRef
 
 MAGIC = b"GGUF"
 MAX_COUNT = 1 << 20
@@ -34,6 +34,9 @@ _BLOCKS: dict[int, tuple[str, int, int]] = {
     22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136), 29: ("IQ1_M", 256, 56), 34: ("TQ1_0", 256, 54),
     35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17), 40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
 }  # fmt: skip
+_SIZES = {kind[0]: kind for kind in _BLOCKS.values()}
+# Those whose numbers `ggml_blocks` can give.
+DECODED = frozenset(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"))
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _TEXT, _ARRAY = 8, 9
 
@@ -53,6 +56,26 @@ class _Info:
         return math.prod(self.shape) * BY_NAME[self.dtype].itemsize
 
 
+class GgufFile(NamedTuple):
+    """What a GGUF file holds.
+
+    Attributes:
+        reader: Reads the tensors.
+        refs: The tensors; quantised ones as rows of bytes.
+        extras: The metadata, for display.
+        problems: What the user should know.
+        config: What the metadata say of the model, in the terms of config.json.
+        blocks: How quantised tensors that can be decoded are packed, by key.
+    """
+
+    reader: GgufReader
+    refs: tuple[TensorRef, ...]
+    extras: tuple[Extra, ...]
+    problems: tuple[Finding, ...]
+    config: Mapping[str, Any] | None
+    blocks: Mapping[str, Blocks]
+
+
 class GgufReader(StorageReader):
     """Reads tensors of one GGUF file."""
 
@@ -66,7 +89,7 @@ class GgufReader(StorageReader):
         self.file.pread_into(self._begins[storage] + offset, out)
 
 
-def read_gguf(file: HeldFile, name: str) -> TorchFile:
+def read_gguf(file: HeldFile, name: str) -> GgufFile:
     """List the tensors and the metadata of a GGUF file.
 
     Args:
@@ -91,7 +114,10 @@ def read_gguf(file: HeldFile, name: str) -> TorchFile:
     begins = _place(cursor, infos, metadata.get("general.alignment", 32))
     refs = tuple(TensorRef(i.name, i.dtype, i.shape, (), name, i.name) for i in infos)
     extras = tuple(Extra((key,), type(value).__name__, safe_text(str(value), 120)) for key, value in metadata.items())
-    return TorchFile("gguf", GgufReader(file, begins), None, refs, extras, tuple(_problems(infos)))
+    blocks = {i.name: Blocks(*_SIZES[i.block]) for i in infos if i.block in DECODED}
+    config = gguf_config(metadata, begins)
+    problems = (*_problems(infos), *_split(metadata))
+    return GgufFile(GgufReader(file, begins), refs, extras, problems, config, blocks)
 
 
 def _read_info(cursor: _Cursor) -> _Info:
@@ -134,14 +160,33 @@ def _place(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, int
 
 
 def _problems(infos: list[_Info]) -> list[Finding]:
-    blocks = {info.name: info.block for info in infos if info.block}
-    if not blocks:
+    known = {info.name: info.block for info in infos if info.block in DECODED}
+    others = {info.name: info.block for info in infos if info.block and info.block not in DECODED}
+    found = []
+    if known:
+        message = f"{len(known):,} of {len(infos):,} tensors are quantised ({_kinds(known)})."
+        fix = "fix writes the numbers that they stand for, as fp32; what quantising took away it can not put back."
+        found.append(Finding("quantised", "warning", message, tuple(known), fix))
+    if others:
+        what = f"{len(others):,} of {len(infos):,} tensors are quantised in a way that is not read here"
+        message = f"{what} ({_kinds(others)}); they are listed as the bytes that they are."
+        fix = "Take the model's original weights, or let llama.cpp's quantize write it as F16 or Q8_0 first."
+        found.append(Finding("quantised", "error", message, tuple(others), fix, blocking=True))
+    return found
+
+
+def _split(metadata: Mapping[str, Any]) -> list[Finding]:
+    count = metadata.get("split.count")
+    if type(count) is not int or count < 2:
         return []
-    kinds = ", ".join(f"{list(blocks.values()).count(kind):,} {kind}" for kind in sorted(set(blocks.values())))
-    what = f"{len(blocks):,} of {len(infos):,} tensors are quantised ({kinds})"
-    message = f"{what}; they are listed as the bytes that they are."
-    fix = "Take the model's original weights; what quantising took away cannot be put back."
-    return [Finding("quantised", "error", message, tuple(blocks), fix, blocking=True)]
+    message = f"This is one of {count:,} files of a split GGUF model; the others hold the rest of its tensors."
+    fix = "Put them together with llama.cpp's llama-gguf-split --merge, and open the result."
+    return [Finding("shard-missing", "error", message, fix=fix, blocking=True)]
+
+
+def _kinds(blocks: Mapping[str, str]) -> str:
+    kinds = list(blocks.values())
+    return ", ".join(f"{kinds.count(kind):,} {kind}" for kind in sorted(set(kinds)))
 
 
 class _Cursor:

@@ -126,6 +126,8 @@ def _assemble(
         problems=(*_merge(problems), *more),
         sidecars=sidecars,
         readers={part.name: part.reader for part in parts},
+        config=parts[0].config,
+        blocks=parts[0].blocks,
         checksums={place: crc for part in parts for place, crc in part.checksums.items()},
         ranks=tuple(name if any(part.name == name for part in parts) else "" for name in ranks),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.pickle_distributed import LocalPart
-from ckpt_gui.core.tensors import Extra, Reader, SourceFile, TensorRef
+from ckpt_gui.core.tensors import Blocks, Extra, Reader, SourceFile, TensorRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Part:
         extras: Values that are not tensors.
         checksums: Size and CRC-32 by (file, storage).
         shards: What tensors that are one rank's part of a distributed one say of the whole, by path.
+        config: What the container itself says of the model, in the terms of config.json.
+        blocks: How quantised tensors that can be decoded are packed, by key.
     """
 
     container: str
@@ -40,3 +42,5 @@ class Part:
     extras: tuple[Extra, ...] = ()
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     shards: Mapping[tuple[str, ...], LocalPart] = field(default_factory=dict)
+    config: Mapping[str, Any] | None = None
+    blocks: Mapping[str, Blocks] = field(default_factory=dict)

@@ -49,6 +49,14 @@ def _open_zip(file: HeldFile, name: str) -> Part:
     return _torch_part(read(archive, name), file, name)
 
 
+def _open_gguf(file: HeldFile, name: str) -> Part:
+    found = read_gguf(file, name)
+    return Part(
+        "gguf", name, found.refs, found.reader, _held(file, name), found.problems, extras=found.extras,
+        config=found.config, blocks=found.blocks,
+    )  # fmt: skip
+
+
 def _torch_part(found: TorchFile, file: HeldFile, name: str) -> Part:
     return Part(
         found.container,
@@ -73,7 +81,7 @@ _ARCHIVES: tuple[tuple[Callable[[Archive], bool], Callable[[Archive, str], Torch
 CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
     "safetensors": _open_safetensors,
     "zip": _open_zip,
-    "gguf": lambda file, name: _torch_part(read_gguf(file, name), file, name),
+    "gguf": _open_gguf,
     "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name), file, name),
     "torch-tar": lambda file, name: _torch_part(read_tar(file, name), file, name),
 }

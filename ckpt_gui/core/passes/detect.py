@@ -18,6 +18,7 @@ from ckpt_gui.core.families.tasks import architecture_of, backbone, classifier, 
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
 from ckpt_gui.core.ops import Shape
+from ckpt_gui.core.passes.gguf import ORIGIN, detect_gguf
 from ckpt_gui.core.passes.recognise import recognise
 from ckpt_gui.core.passes.recognise import sentence as told
 from ckpt_gui.core.plan import Plan
@@ -35,6 +36,8 @@ def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
             return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
         if sidecars.params is not None:
             return read_params(sidecars.params), ()
+        if plan.source.config is not None:
+            return read_config(plan.source.config, ORIGIN), ()
     except CheckpointError as error:
         return None, (Finding("config-mismatch", "warning", error.message, fix=error.fix),)
     return None, ()
@@ -46,6 +49,8 @@ def detect(plan: Plan) -> Plan:
     plan = plan.replace(config=config).found(*problems)
     if not plan.entries or plan.adapter is not None:
         return plan
+    if plan.source.container == "gguf":
+        return detect_gguf(plan)
     counts = templates(dict.fromkeys(e.key for e in plan.entries))  # ranks hold each name once
     shapes = {template(e.key): e.output.shape for e in reversed(plan.entries)}
     if made := _by_transformers(plan, counts):

@@ -10,6 +10,7 @@ import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.tensors import Blocks
 from tests import builders as b
 
 W = np.arange(64, dtype=np.float32).reshape(2, 32)
@@ -78,12 +79,15 @@ def test_alignment(tmp_path):
 
 
 def test_quantised_tensors_are_named(tmp_path):
-    tensors = [*PLAIN, ("q", (3, 64), 8, bytes(3 * 68)), ("k", (256,), 12, bytes(144))]
+    tensors = [*PLAIN, ("q", (3, 64), 8, bytes(3 * 68)), ("k", (256,), 12, bytes(144)), ("i", (256,), 16, bytes(66))]
     with open_checkpoint(b.write(tmp_path / "x.gguf", gguf(tensors))) as source:
-        assert [(r.dtype, r.shape) for r in source.refs[-2:]] == [("u8", (3, 68)), ("u8", (144,))]
-        [found] = source.problems
-        assert (found.code, found.blocking, found.keys) == ("quantised", True, ("q", "k"))
-        assert "(1 Q4_K, 1 Q8_0)" in found.message
+        assert [(r.dtype, r.shape) for r in source.refs[-3:]] == [("u8", (3, 68)), ("u8", (144,)), ("u8", (66,))]
+        assert source.blocks == {"q": Blocks("Q8_0", 32, 34), "k": Blocks("Q4_K", 256, 144)}
+        known, other = source.problems
+        assert (known.code, known.blocking, known.keys) == ("quantised", False, ("q", "k"))
+        assert "(1 Q4_K, 1 Q8_0)" in known.message
+        assert (other.code, other.blocking, other.keys) == ("quantised", True, ("i",))
+        assert "(1 IQ2_XXS)" in other.message
 
 
 GOOD = gguf(PLAIN)
