@@ -268,6 +268,11 @@ class Source:
         self.read_into(ref, start, memoryview(out))
         return bytes(out)
 
+    def numel(self, ref: TensorRef) -> int:
+        """Return how many numbers a tensor holds: of a quantised one, those that its blocks stand for."""
+        blocks = self.blocks.get(ref.key)
+        return ref.numel // blocks.nbytes * blocks.numel if blocks else ref.numel
+
     def close(self) -> None:
         """Close the files. Safe to call twice."""
         for reader in self.readers.values():

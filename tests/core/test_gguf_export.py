@@ -13,6 +13,7 @@ from ckpt_gui.core.formats import gguf as gguf_format
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.ggml_blocks import DECODERS, decode
 from ckpt_gui.core.normalise import Policy
+from ckpt_gui.core.report import facts
 from ckpt_gui.core.retarget import Target, retarget
 from tests import builders as b
 from tests.core.formats.test_gguf import gguf, text, value
@@ -207,6 +208,7 @@ def test_written_for_transformers(tmp_path, arch, kind):
     with opened(tmp_path, stored, metadata(arch)) as source:
         plan = normalise(source)
         assert (plan.status, plan.layout.name, plan.family.name) == ("fixable", "gguf", arch)
+        assert facts(plan).parameters == sum(array.size for array in expected.values())
         steps = {step.id: step for step in retarget(plan, Target("hf")).steps}
         assert steps["dequantise"].count == 8
         assert f"{kind} → fp32" in steps["dequantise"].evidence

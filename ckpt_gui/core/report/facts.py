@@ -34,6 +34,7 @@ def facts(plan: Plan) -> Facts:
     distinct = len({ref.key for ref in refs}) == len(refs)
     stored = refs if distinct else list({ref.path: ref for ref in refs}.values())  # slices of all ranks are one tensor
     parameters = sum(math.prod(shape) * n for (_, shape), n in count_places(refs).items())
+    parameters += sum(plan.source.numel(ref) - ref.numel for ref in refs if ref.key in plan.source.blocks)
     dtypes = dict(Counter(ref.dtype for ref in stored).most_common())
     return Facts(len(stored), parameters, unique_bytes(refs), dtypes)
 

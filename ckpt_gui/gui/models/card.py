@@ -132,7 +132,7 @@ def _facts(plan: Plan) -> Iterator[Fact]:
 
 
 def _parameters(plan: Plan, refs: list[TensorRef]) -> Fact:
-    stored = sum({r.place: r.numel for r in refs}.values())
+    stored = sum({r.place: plan.source.numel(r) for r in refs}.values())
     head = plan.tie.head
     twice = head.numel if head is not None and plan.tie.state == "equal" else 0
     exact = f"{stored:,} stored; {stored - twice:,} distinct, a tied pair counted once"
