@@ -9,6 +9,7 @@ from ckpt_gui.core.compare.result import Side, Stored
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
+from ckpt_gui.core.families.known_config import known_config
 from ckpt_gui.core.families.registry import BY_NAME as FAMILIES
 from ckpt_gui.core.families.registry import for_model_type
 from ckpt_gui.core.families.schema import Family
@@ -61,7 +62,8 @@ def side_of_known(model: Known) -> Side:
     if family is None:
         text = f"{model.name} is of the family {model.family}, which has no table here."
         raise CheckpointError("unknown-layout", text)
-    return _expected(model.name, "known", family, model.tied, model.dims, None)
+    config = known_config(model, family)
+    return _expected(model.name, "known", family, model.tied, {**config.dims, **model.dims}, config)
 
 
 def side_of_config(config: ModelConfig, name: str, like: Family | None = None) -> Side:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.families.layer_kinds import layer_kinds, stated_sets
 from ckpt_gui.core.families.schema import EXTRA, Layout, Rule, Slot
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
 from ckpt_gui.core.model_config import FLAGS
@@ -32,7 +33,10 @@ def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
         return
     present = {template(e.key) for e in plan.entries}
     sets = {slot.when for slot in plan.family.slots if slot.when and anonymous(slot.key) in present} - set(FLAGS)
-    kinds = _kinds_of_layers(plan)
+    raw = plan.config.raw if plan.config and plan.config.is_hf else {}
+    if not plan.entries:  # a config alone, as a reference
+        sets |= stated_sets(plan.family, raw)
+    kinds = layer_kinds(plan.family, raw, plan.dims.get("layers", 0)) | _kinds_of_layers(plan)
     for slot in plan.family.slots:
         if not _wanted(slot, plan, anonymous(slot.key) in present or slot.when in sets):
             continue

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import EXTRA
 from ckpt_gui.core.keys import anonymous, index_names, indices, template
-from ckpt_gui.core.passes.recognise import known_heads
+from ckpt_gui.core.passes.recognise import known_sizes
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.shape_ops import symbols_of
 
@@ -54,7 +54,8 @@ def find_dims(plan: Plan) -> Plan:
     dims |= _other_counts(numbers, plan)
     heads, where = _head_dims(plan, given, from_file)
     if not heads and plan.known and not plan.policy.heads:
-        heads, origin = known_heads(plan)
+        sizes, origin = known_sizes(plan)
+        heads = {name: size for name, size in sizes.items() if name not in dims}
         where = dict.fromkeys(heads, origin)
     dims.update(heads)
     origins.update(where)

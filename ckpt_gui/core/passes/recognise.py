@@ -51,10 +51,9 @@ def sentence(models: Sequence[Known]) -> str:
     return f"Its sizes are those of {', '.join(names[:-1])} and {names[-1]} alike."
 
 
-def known_heads(plan: Plan) -> tuple[dict[str, int], str]:
-    """Return the head counts of the published models that fit, if they agree, and where they come from in words."""
+def known_sizes(plan: Plan) -> tuple[dict[str, int], str]:
+    """Return the sizes of the published models that fit, if they agree, and where they come from in words."""
     models = [find_known(name) for name in plan.known]
-    counts = [{name: model.dims[name] for name in ("heads", "kv_heads", "head_dim")} for model in models]
-    if not counts or any(other != counts[0] for other in counts):
+    if not models or any(other.dims != models[0].dims for other in models):
         return {}, ""
-    return counts[0], PREFIX + " or ".join(model.name for model in models)
+    return dict(models[0].dims), PREFIX + " or ".join(model.name for model in models)
