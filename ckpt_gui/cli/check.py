@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ckpt_gui.cli.options import add_model_options, policy, protected, report_file, size
+from ckpt_gui.cli.options import add_model_options, belonging, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -85,7 +85,7 @@ def _understand(source: Source, args: argparse.Namespace, progress: Progress | N
 
 def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
     document = failure_document(args.path, error)
-    _write(args, lambda: failure_json(args.path, error), lambda: document, (error.as_finding(),), (args.path,))
+    _write(args, lambda: failure_json(args.path, error), lambda: document, (error.as_finding(),), belonging(args.path))
     return USAGE
 
 

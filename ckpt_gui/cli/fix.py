@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ckpt_gui.cli.options import add_model_options, count, layout, policy, protected, report_file, size
+from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -190,7 +190,7 @@ def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
     if args.report:
         document, value = failure_document(args.path, error), failure_json(args.path, error)
         log = sarif(args.path, (error.as_finding(),))
-        write_file(args.report, report_text(args.report, document, value, log), (args.path,))
+        write_file(args.report, report_text(args.report, document, value, log), belonging(args.path))
     return USAGE
 
 

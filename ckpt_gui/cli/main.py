@@ -20,11 +20,11 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError
 
 COMMANDS = {
     "check": "say what a checkpoint is and what is wrong with it",
+    "diff": "compare two checkpoints, through whatever layouts they are in",
     "fix": "write it, mended and verified, into a new folder",
     "stats": "show the numbers in tensors, and compare two of them",
     "families": "list the models and layouts that are read and written",
 }
-LATER = {"diff": "comparing two checkpoints"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,9 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     command = words[0] if words and words[0] in COMMANDS else None
-    if words and words[0] in LATER and not os.path.exists(words[0]):
-        say(f"{words[0]} ({LATER[words[0]]}) is planned for a later version and not there yet.")
-        return USAGE
     if words and not command and (meant := _meant(words[0])):
         say(f"there is no command and no file {words[0]}; did you mean {PROGRAM} {meant}?")
         return USAGE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Sequence
 from typing import NoReturn
@@ -14,7 +15,7 @@ from ckpt_gui.core.text import shown
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--cluster", "--nice", "--plan", "--plot", "--resume", "--save-plan", "--values",
+    "--cluster", "--nice", "--plan", "--plot", "--resume", "--save-plan",
 )  # fmt: skip
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?", re.IGNORECASE | re.ASCII)
@@ -142,3 +143,11 @@ def protected(source: Source) -> tuple[str, ...]:
     beside = ("config.json", "params.json", "EXPORT_REPORT.json", *source.sidecars.carried)
     names = [f"{folder}/{name}" for name in beside] if folder is not None else []
     return (source.path, *(file.path for file in source.files), *names)
+
+
+def belonging(path: str) -> tuple[str, ...]:
+    """Return the files that no report may overwrite where a checkpoint could not be read: the path, all in a folder."""
+    try:
+        return (path, *(entry.path for entry in os.scandir(path)))
+    except (OSError, ValueError):  # a file, or nothing
+        return (path,)

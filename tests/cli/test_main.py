@@ -79,7 +79,7 @@ def test_a_missing_qt_is_one_sentence(
 def test_help_and_version(run: Run) -> None:
     status, out, _ = run("--help")
     assert status == 0
-    for command in ("check", "fix", "stats", "families"):
+    for command in ("check", "diff", "fix", "stats", "families"):
         assert command in out
         assert run(command, "--help")[0] == 0
     assert run("--version")[1].startswith("ckpt-gui ")
@@ -91,7 +91,6 @@ def test_help_and_version(run: Run) -> None:
         ("stats", "x", "--plot", "y.svg"),
         ("fix", "x", "-o", "y", "--plan=z"),
         ("fix", "x", "-o", "y", "--resume"),
-        ("diff", "a", "b"),
         ("x.pt", "--plot", "y"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,18 +114,3 @@ def prefix(tensor: Stream) -> bytes:
     made = hashlib.blake2b(repr((tensor.dtype, tensor.shape)).encode(), digest_size=16)
     made.update(raw.data)
     return made.digest()
-
-
-def values(raw: Bytes, dtype: str) -> NDArray[np.float64] | None:
-    """Return the values of raw bytes in fp64; None for types that have no figures here."""
-    from ckpt_gui.core.casts import as_float
-    from ckpt_gui.core.stats import pattern_values
-
-    kind = BY_NAME[dtype]
-    if kind.bits < 8 or kind.kind == "complex":
-        return None
-    if dtype.startswith("fp8"):
-        found: NDArray[np.float64] = pattern_values(dtype)[raw]
-        return found
-    made: NDArray[Any] = as_float(raw, dtype)
-    return made.astype(np.float64, copy=False)

@@ -120,3 +120,24 @@ def _unread(rows: Sequence[Row]) -> Finding | None:
     text = f"The values of {plural(len(rows), 'tensor')} were not compared: {rows[0].note.rstrip('.')}."
     fix = "Raise --budget, or give head counts with --config or --heads."
     return Finding("values-unchecked", "info", text, _keys(rows), fix)
+
+
+def diff_findings(compared: Comparison) -> tuple[Finding, ...]:
+    """Return all that is different between two checkpoints, of which none need be wrong."""
+    name = safe_text(compared.b.name, 120)
+    more = (
+        _told(_of(compared.rows, "differs"), "tensor-differs", f"has other values than in {name}", "have"),
+        _told(_of(compared.rows, "cast"), "dtype-differs", f"equals that of {name} after a cast", "equal"),
+        _told(_of(compared.rows, "dtype"), "dtype-differs", f"has another type than in {name}", "have"),
+    )
+    return (*differences(compared), *(finding for finding in more if finding is not None))
+
+
+def _told(rows: Sequence[Row], code: str, does: str, do: str) -> Finding | None:
+    if not rows:
+        return None
+    first = f"`{safe_text(_ours(rows[0]))}`"
+    if len(rows) == 1:
+        return Finding(code, "info", f"{first} {does}.", _keys(rows))
+    rest = does.partition(" ")[2].replace("that of", "those of")
+    return Finding(code, "info", f"{plural(len(rows), 'tensor')} such as {first} {do} {rest}.", _keys(rows))

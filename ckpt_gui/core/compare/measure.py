@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckpt_gui.core.compare.blocks import Bytes, Watch, equal_bytes, nbytes, pairs, values
+from ckpt_gui.core.compare.blocks import Bytes, Watch, equal_bytes, nbytes, pairs
 from ckpt_gui.core.compare.result import Delta
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.ops import Stream
+from ckpt_gui.core.stats import decode, no_figures
 
 BLOCK = 256 << 10  # its values in fp64 still fit a core's cache
 
@@ -29,6 +30,9 @@ def measure(left: Stream, right: Stream, watch: Watch, total: int | None = None)
     if not width or left.dtype != right.dtype:
         return None
     size = nbytes(left) if total is None else total
+    if no_figures(left.dtype):
+        changed = sum(_bits_differ(one, two, width) for _, one, two in pairs(left, right, size, watch))
+        return Delta(size // width, changed)
     sums = _Sums(width)
     for start, one, two in pairs(left, right, size, watch, BLOCK):
         sums.add(start // width, one, two, left.dtype)
@@ -43,20 +47,14 @@ class _Sums:
         self.changed = self.skipped = 0
         self.largest, self.at = 0.0, -1
         self.squares = self.squares_a = self.squares_b = 0.0
-        self.has_figures = True
 
     def add(self, first: int, one: Bytes, two: Bytes, dtype: str) -> None:
-        x = values(one, dtype)
+        x = decode(one, dtype)
         if equal_bytes(one, two):
-            if x is not None:
-                self._same(x)
+            self._same(x)
             return
         self.changed += _bits_differ(one, two, self.width)
-        y = values(two, dtype)
-        if x is None or y is None:
-            self.has_figures = False
-            return
-        self._apart(first, x, y)
+        self._apart(first, x, decode(two, dtype))
 
     def _same(self, x: NDArray[np.float64]) -> None:
         square = float(np.dot(x, x))
@@ -85,8 +83,6 @@ class _Sums:
                 self.largest, self.at = float(sizes[at]), first + at
 
     def delta(self, count: int, columns: int) -> Delta:
-        if not self.has_figures:
-            return Delta(count, self.changed)
         where = divmod(self.at, columns) if self.at >= 0 else None
         norms: list[float] = [math.sqrt(s) for s in (self.squares, self.squares_a, self.squares_b)]
         return Delta(count, self.changed, self.skipped, self.largest, where, *norms)

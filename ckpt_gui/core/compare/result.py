@@ -42,7 +42,7 @@ WORDS: dict[State, str] = {
     "cast": "equal after a cast",
     "dtype": "of another type",
     "unread": "not compared in values",
-    "tied": "a tied head that one side leaves out",
+    "tied": "left out on one side, as a tied head",
     "fits": "of the same name, shape and type",
     "equal": "equal byte for byte",
 }
@@ -154,6 +154,11 @@ class Row:
     how: How = "name"
     delta: Delta | None = None
     note: str = ""
+
+    @property
+    def is_same(self) -> bool:
+        """True if no difference was found."""
+        return self.state in SAME
 
     def replace(self, **changes: Any) -> Row:
         """Return a copy with some fields changed."""

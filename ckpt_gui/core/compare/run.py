@@ -11,6 +11,7 @@ from ckpt_gui.core.compare.configs import config_differences
 from ckpt_gui.core.compare.matching import match
 from ckpt_gui.core.compare.result import Comparison, Row, Side
 from ckpt_gui.core.compare.sides import side_of_config, side_of_known, side_of_plan
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.families.known import find_known
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.formats import open_checkpoint
@@ -114,3 +115,26 @@ def compare(
     wanted = Wanted(measured, budget, workers, progress, cancelled, found)
     done, stopped = compare_values(a, b, rows, wanted)
     return Comparison(a, b, done, True, stopped, config)
+
+
+def with_ranks(
+    compared: Comparison,
+    rows: Sequence[Row],
+    *,
+    progress: Progress | None = None,
+    cancelled: Asked | None = None,
+) -> Comparison:
+    """Return a comparison with the ranks of the changes of some rows estimated.
+
+    Raises:
+        CheckpointError: One of them is no change of a matrix, or can not be read.
+        Cancelled: `cancelled` said so.
+    """
+    from ckpt_gui.core.compare.pairing import Sides
+    from ckpt_gui.core.compare.rank import rank_estimate
+
+    if compared.a.plan is None or compared.b.plan is None:
+        raise CheckpointError("values-unchecked", "Ranks need the values of two checkpoints; one of these has none.")
+    sides = Sides(compared.a, compared.b)
+    made = tuple(rank_estimate(sides, row, progress=progress, cancelled=cancelled) for row in rows)
+    return compared.replace(ranks=(*compared.ranks, *made))

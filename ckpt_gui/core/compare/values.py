@@ -7,18 +7,18 @@ measured how far apart the two are. At the end tensors that have changed places 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from ckpt_gui.core.compare.blocks import Asked, Watch, in_one_type, prefix, same, stream
+from ckpt_gui.core.compare.blocks import Asked, Watch, same
 from ckpt_gui.core.compare.measure import measure
-from ckpt_gui.core.compare.result import Row, Side, Stored
+from ckpt_gui.core.compare.pairing import Sides, rotary
+from ckpt_gui.core.compare.places import SAME_BYTES, find_places
+from ckpt_gui.core.compare.result import Row, Side
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.exprs import Made
-from ckpt_gui.core.families.schema import Family
-from ckpt_gui.core.keys import anonymous, indices, template
+from ckpt_gui.core.keys import template
 from ckpt_gui.core.ops import RopePermute, Stream
 
 COMPARED = ("fits", "dtype", "renamed", "vocab", "untied", "tied")  # states that values can tell more of
@@ -58,44 +58,10 @@ def compare_values(a: Side, b: Side, rows: Sequence[Row], wanted: Wanted) -> tup
             pass
     if not work.stopped.is_set():
         try:
-            work.find_places()
+            return find_places(work.sides, work.rows, work.is_stopped), False
         except Cancelled:
-            work.stopped.set()
-    return tuple(work.rows), work.stopped.is_set()
-
-
-class Sides:
-    """Streams of the tensors of both sides; head counts of one serve the other."""
-
-    def __init__(self, a: Side, b: Side) -> None:
-        """Read from the plans of two checkpoints."""
-        assert a.plan is not None
-        assert b.plan is not None
-        self.sources = (a.plan.source, b.plan.source)
-        self.dims: tuple[Mapping[str, int], Mapping[str, int]] = (
-            {**b.plan.dims, **a.plan.dims},
-            {**a.plan.dims, **b.plan.dims},
-        )
-
-    def one(self, which: int, stored: Stored | None) -> Stream:
-        """Return a tensor of A (0) or B (1)."""
-        assert stored is not None
-        assert stored.entry is not None
-        return stream(self.sources[which], stored.entry.expr, self.dims[which])
-
-    def both(self, row: Row) -> tuple[Stream, Stream]:
-        """Return both tensors of a row, in one type and in the same order of rows, which may be that of the files."""
-        assert row.a is not None
-        assert row.b is not None
-        assert row.a.entry is not None
-        assert row.b.entry is not None
-        one, two = row.a.entry.expr, row.b.entry.expr
-        while isinstance(one, Made) and isinstance(two, Made) and one.op == two.op and one.op.name == "permute":
-            one, two = one.parts[0], two.parts[0]  # both files have the other order: no head counts are needed
-        return in_one_type(
-            stream(self.sources[0], one, self.dims[0]),
-            stream(self.sources[1], two, self.dims[1]),
-        )
+            return tuple(work.rows), True
+    return tuple(work.rows), True
 
 
 @dataclass(slots=True)
@@ -138,7 +104,7 @@ class _Work:
     def take(self, number: int) -> None:
         """Judge one row; a row that can not be read says why."""
         row = self.rows[number]
-        watch = Watch(self.meter.add, self._is_stopped)
+        watch = Watch(self.meter.add, self.is_stopped)
         try:
             row = self._judge(row, watch)
             watch.reach(_size(row))
@@ -154,7 +120,8 @@ class _Work:
             if self.wanted.found:
                 self.wanted.found(number, row)
 
-    def _is_stopped(self) -> bool:
+    def is_stopped(self) -> bool:
+        """Return True once the work is to end."""
         return self.stopped.is_set() or bool(self.wanted.cancelled and self.wanted.cancelled())
 
     def _judge(self, row: Row, watch: Watch) -> Row:
@@ -188,77 +155,6 @@ class _Work:
                 return f"the rows of a head lie as {here} in A and as {there} in B"
         return ""
 
-    # ---------------------------------------------------------------------------------- tensors in each other's place
-
-    def find_places(self) -> None:
-        """Find tensors that have the bytes of another: exchanged within a layer, or under a name of their own."""
-        groups: dict[object, list[int]] = {}
-        for i, row in enumerate(self.rows):
-            if row.state == "differs" and row.a and row.b and row.how == "name":
-                groups.setdefault((indices(row.key), row.a.shape), []).append(i)
-        for group in groups.values():
-            if len(group) > 1:
-                self._exchanged(group)
-        self._renamed()
-
-    def _exchanged(self, group: Sequence[int]) -> None:
-        streams = {i: self.sides.both(self.rows[i]) for i in group}
-        theirs = {prefix(right): i for i, (_, right) in streams.items()}
-        found = {}
-        for i, (left, _) in streams.items():
-            j = theirs.get(prefix(left))
-            if j is not None and j != i and same(left, streams[j][1], self._watch()):
-                found[i] = j
-        for i, j in found.items():
-            if found.get(j) == i:
-                self._swapped(i, f"has changed places with `{_key(self.rows[j].a)}`")
-            else:
-                self._swapped(i, f"has in A the values of `{_key(self.rows[j].b)}` in B")
-                self._swapped(j, f"has in B the values of `{_key(self.rows[i].a)}` in A")
-
-    def _swapped(self, number: int, note: str) -> None:
-        row = self.rows[number]
-        note = f"{row.note}; {note}" if row.state == "swapped" else note
-        self._set(number, row.replace(state="swapped", note=note, delta=None))
-
-    def _renamed(self) -> None:
-        """Put together what is on one side only and has the same bytes under another name, if nothing else has."""
-        left, right = self._prefixes("only-a"), self._prefixes("only-b")
-        gone = set()
-        for kind, ours in left.items():
-            theirs = right.get(kind, [])
-            if len(ours) != 1 or len(theirs) != 1:
-                continue
-            one, two = self.rows[ours[0]], self.rows[theirs[0]]
-            row = one.replace(state="renamed", b=two.b, how="bytes", note="equal byte for byte under another name")
-            if same(*self.sides.both(row), self._watch()):
-                self._set(ours[0], row)
-                gone.add(theirs[0])
-        self.rows = [row for i, row in enumerate(self.rows) if i not in gone]
-
-    def _prefixes(self, state: str) -> dict[bytes, list[int]]:
-        found: dict[bytes, list[int]] = {}
-        which = 0 if state == "only-a" else 1
-        for i, tensor in self._streams(state, which):
-            found.setdefault(prefix(tensor), []).append(i)
-        return found
-
-    def _streams(self, state: str, which: int) -> Iterator[tuple[int, Stream]]:
-        for i, row in enumerate(self.rows):
-            if row.state == state:
-                try:
-                    yield i, self.sides.one(which, row.a or row.b)
-                except KeyError:  # head counts are not known: it stays alone
-                    continue
-
-    def _watch(self) -> Watch:
-        return Watch(None, self._is_stopped)
-
-    def _set(self, number: int, row: Row) -> None:
-        self.rows[number] = row
-        if self.wanted.found:
-            self.wanted.found(number, row)
-
 
 def _size(row: Row) -> int:
     """Return the bytes that are compared of each side, in the narrower type."""
@@ -280,20 +176,5 @@ def _equal(row: Row) -> Row:
     if row.state in ("tied", "untied"):
         return row.replace(state="tied", note="one side leaves the head out; the other stores a copy of the embedding")
     if row.state == "renamed":
-        return row.replace(note="equal byte for byte under another name", how="bytes")
+        return row.replace(note=SAME_BYTES, how="bytes")
     return row.replace(state="equal" if row.a.dtype == row.b.dtype else "cast")
-
-
-def _key(stored: Stored | None) -> str:
-    return stored.key if stored else ""
-
-
-def rotary(family: Family | None) -> dict[str, str]:
-    """Return the hub tensors whose rows some layout has in another rotary order, and the dim that counts heads."""
-    found = {}
-    for rule in (rule for layout in (family.layouts if family else ()) for rule in layout.rules):
-        for i, hub in enumerate(rule.hubs):
-            for op in (*rule.ops, *(rule.each[i] if rule.each else ())):
-                if isinstance(op, RopePermute):
-                    found[anonymous(hub)] = op.heads
-    return found

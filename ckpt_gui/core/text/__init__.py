@@ -9,10 +9,10 @@ from __future__ import annotations
 from ckpt_gui.core.text.as_html import html_page
 from ckpt_gui.core.text.as_markdown import markdown
 from ckpt_gui.core.text.as_plain import cells, plain, plain_item, plain_section, plain_text, wrap
-from ckpt_gui.core.text.document import Document, Item, Line, Pair, Section, Style, Text
+from ckpt_gui.core.text.document import Branch, Document, Figure, Item, Line, Pair, Section, Style, Table, Text
 from ckpt_gui.core.text.words import human_bytes, plural, shown
 
 __all__ = [
-    "Document", "Item", "Line", "Pair", "Section", "Style", "Text", "cells", "html_page", "human_bytes", "markdown",
-    "plain", "plain_item", "plain_section", "plain_text", "plural", "shown", "wrap",
+    "Branch", "Document", "Figure", "Item", "Line", "Pair", "Section", "Style", "Table", "Text", "cells", "html_page",
+    "human_bytes", "markdown", "plain", "plain_item", "plain_section", "plain_text", "plural", "shown", "wrap",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.text.document import Document, Item, Pair, Text
+from ckpt_gui.core.text.document import Branch, Document, Figure, Item, Pair, Table, Text
 from ckpt_gui.core.text.page_style import HEAD, STYLE
 from ckpt_gui.core.text.words import CODE, shown
 
@@ -56,5 +56,34 @@ def _html_item(item: Item) -> str:
         after = f" → <code>{_html_name(item.after)}</code>" if item.after else ""
         note = f'<br><span class="quiet">{_html(item.note)}</span>' if item.note else ""
         return f"<tr><td>{item.count:,} ×</td><td><code>{_html_name(item.before)}</code>{after}{note}</td></tr>"
+    if isinstance(item, Branch):
+        return "\n".join(_branch(item))
+    if isinstance(item, Table):
+        return _table(item)
+    if isinstance(item, Figure):
+        return f"<figure>{item.svg}<figcaption>{_html(item.caption)}</figcaption></figure>"
     look = f' class="{item.style}"' if item.style else ""
     return f"<li{look}>{_html(item.text)}</li>" if item.bullet else f"<p{look}>{_html(item.text)}</p>"
+
+
+def _branch(branch: Branch) -> Iterator[str]:
+    """Yield what can be unfolded: open where there are branches below, closed where there are single tensors."""
+    note = f' <span class="{branch.style}">{_html(branch.note)}</span>' if branch.note else ""
+    head = f"<code>{_html_name(branch.label)}</code>{note}"
+    if not branch.children and not branch.members:
+        yield f'<div class="leaf">{head}</div>'
+        return
+    yield f"<details{' open' if branch.children else ''}><summary>{head}</summary>"
+    for child in branch.children:
+        yield from _branch(child)
+    if branch.members:
+        lines = (f"<div><code>{_html_name(name)}</code> {_html(note)}</div>" for name, note in branch.members)
+        yield f'<div class="members">{"".join(lines)}</div>'
+    yield "</details>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{_html(cell)}</th>" for cell in table.columns)
+    rows = ("".join(f"<td>{_html(cell)}</td>" for cell in row) for row in table.rows)
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return f'<table class="figures"><tr>{head}</tr>{body}</table>'

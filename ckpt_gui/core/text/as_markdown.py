@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.text.document import Document, Item, Pair, Text
+from ckpt_gui.core.text.document import Branch, Document, Figure, Item, Pair, Table, Text
 from ckpt_gui.core.text.words import CODE, shown
 
 _MARKDOWN = re.compile(r"([\\*_\[\]<>&#|~!`])")
@@ -29,7 +30,9 @@ def _md_items(items: tuple[Item, ...]) -> list[str]:
     parts: list[str] = []
     listed = False
     for item in items:
-        in_list = not isinstance(item, Text) or item.bullet
+        if isinstance(item, Figure):  # a picture stands in the page only
+            continue
+        in_list = isinstance(item, (Finding, Pair, Branch)) or (isinstance(item, Text) and item.bullet)
         if in_list and listed:
             parts[-1] += "\n" + _md_item(item)
         else:
@@ -38,7 +41,11 @@ def _md_items(items: tuple[Item, ...]) -> list[str]:
     return parts
 
 
-def _md_item(item: Item) -> str:
+def _md_item(item: Text | Finding | Pair | Branch | Table) -> str:
+    if isinstance(item, Branch):
+        return "\n".join(_md_branch(item, ""))
+    if isinstance(item, Table):
+        return _md_table(item)
     if isinstance(item, Finding):
         text = f"- **{item.severity}** {_md_code(item.code)}: {_md(item.message)}"
         return text + (f"\n  *{_md(item.fix)}*" if item.fix else "")
@@ -46,6 +53,19 @@ def _md_item(item: Item) -> str:
         change = _md_code(item.before) + (f" → {_md_code(item.after)}" if item.after else "")
         return f"- {item.count:,} × {change}" + (f": {_md(item.note)}" if item.note else "")
     return ("- " if item.bullet else "") + _md(item.text)
+
+
+def _md_branch(branch: Branch, indent: str) -> Iterator[str]:
+    yield f"{indent}- {_md_code(branch.label)}" + (f": {_md(branch.note)}" if branch.note else "")
+    for child in branch.children:
+        yield from _md_branch(child, indent + "  ")
+
+
+def _md_table(table: Table) -> str:
+    rule = ["---", *("---:" for _ in table.columns[1:])]
+    rows = [[_md(cell) or " " for cell in table.columns], rule]
+    rows += [[_md_code(row[0]), *map(_md, row[1:])] for row in table.rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def _md(text: str) -> str:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.text.document import Document, Item, Line, Pair, Section
+from ckpt_gui.core.text.document import Branch, Document, Figure, Item, Line, Pair, Section, Table
 from ckpt_gui.core.text.words import shown
 
 MARKS = {"error": "✗", "warning": "!", "info": "i"}
@@ -72,12 +72,16 @@ def plain_text(document: Document, width: int = 100) -> str:
 
 
 def plain_item(item: Item, width: int = 100) -> Iterator[Line]:
-    """Yield the lines of a paragraph, a finding or a pair."""
+    """Yield the lines of an item; a picture has none."""
     if isinstance(item, Finding):
         yield from _plain_finding(item, width)
     elif isinstance(item, Pair):
         yield from _plain_pair(item, width)
-    else:
+    elif isinstance(item, Branch):
+        yield from _plain_branch(item, width, "  ")
+    elif isinstance(item, Table):
+        yield from _plain_table(item)
+    elif not isinstance(item, Figure):
         first, rest = ("  · ", "    ") if item.bullet else ("  ", "  ")
         yield from (Line(text, item.style) for text in wrap(item.text, width, first=first, rest=rest))
 
@@ -99,3 +103,22 @@ def _plain_pair(pair: Pair, width: int) -> Iterator[Line]:
     if pair.example:
         example = "first: " + " → ".join(name for name in pair.example if name)
         yield from (Line(text, "quiet") for text in wrap(example, width, first=indent, rest=indent + "  "))
+
+
+def _plain_branch(branch: Branch, width: int, indent: str) -> Iterator[Line]:
+    yield Line(f"{indent}{shown(branch.label)}")
+    inner = indent + "  "
+    if branch.note:
+        yield from (Line(text, branch.style) for text in wrap(branch.note, width, first=inner, rest=inner + "  "))
+    for child in branch.children:
+        yield from _plain_branch(child, width, inner)
+
+
+def _plain_table(table: Table) -> Iterator[Line]:
+    """Names to the left, figures to the right, in columns as wide as what stands in them."""
+    rows = [tuple(shown(cell) for cell in row) for row in (table.columns, *table.rows)]
+    widths = [max(cells(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        padded = [" " * (size - cells(cell)) for cell, size in zip(row, widths, strict=True)]
+        parts = [row[0] + padded[0], *(gap + cell for cell, gap in zip(row[1:], padded[1:], strict=True))]
+        yield Line("  " + "  ".join(parts).rstrip(), "" if number else "quiet")

@@ -44,7 +44,52 @@ class Pair:
     example: tuple[str, str] | None = None
 
 
-Item = Text | Finding | Pair
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A part of a tree of names.
+
+    Attributes:
+        label: The segments of the name that stand here.
+        note: What is said of it.
+        style: How the note looks.
+        children: What lies below, in order.
+        members: The tensors that a line stands for, as name and note; shown where lines can be unfolded.
+    """
+
+    label: str
+    note: str = ""
+    style: Style = ""
+    children: tuple[Branch, ...] = ()
+    members: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures side by side.
+
+    Attributes:
+        columns: Headings; the first column holds names.
+        rows: Cells, as many a row as there are headings.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture of our own making; shown where pictures can be.
+
+    Attributes:
+        svg: An `<svg>` element, without anything from elsewhere.
+        caption: What it shows.
+    """
+
+    svg: str
+    caption: str
+
+
+Item = Text | Finding | Pair | Branch | Table | Figure
 
 
 @dataclass(frozen=True, slots=True)

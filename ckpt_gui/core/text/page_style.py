@@ -30,6 +30,16 @@ b { font-weight: 600 }
 table { border-collapse: collapse; width: 100%; font-size: .92em }
 td { padding: .3rem .6rem; border-top: 1px solid var(--line); vertical-align: top }
 td:first-child { text-align: right; white-space: nowrap; color: var(--soft) }
+.figures th { text-align: right; font-weight: 600; padding: .3rem .6rem; color: var(--soft) }
+.figures td { text-align: right; font-variant-numeric: tabular-nums; color: var(--ink) }
+.figures th:first-child, .figures td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere }
+details, .leaf { margin: .15rem 0 .15rem 1rem }
+summary { cursor: pointer; margin-left: -1rem }
+.leaf { margin-left: 1rem }
+.members { margin: .2rem 0 .4rem 1rem; font-size: .92em }
+figure { margin: 1rem 0 }
+figure svg { width: 100%; height: auto }
+figcaption { color: var(--soft); font-size: .92em }
 .verdict { margin-top: 2rem; font-weight: 600 }
 """
 HEAD = (
