@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QWidget
 
+from ckpt_gui.gui.panels.overview_page import OverviewPage
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
@@ -34,4 +35,7 @@ class Page:
     make: Callable[[Session, Theme], QWidget]
 
 
-PAGES: tuple[Page, ...] = (Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),)
+PAGES: tuple[Page, ...] = (
+    Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),
+    Page("overview", "O&verview", "What weighs what, and what it takes to load", OverviewPage),
+)

@@ -1,0 +1,88 @@
+"""The overview of a checkpoint in the words and bars of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ckpt_gui.core.overview import FileUse, Load, Overview, Share
+from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.widgets.bars import Bar
+
+MOST_ROLES = 24  # kinds of matrices that are told one by one
+
+
+def human_number(count: int) -> str:
+    """Return a number of parameters as people say it.
+
+    >>> human_number(1_235_814_400), human_number(134_515_008), human_number(30_100), human_number(999)
+    ('1.24 B', '135 M', '30.1 K', '999')
+    """
+    for size, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
+        if count >= size:
+            return f"{count / size:.3g} {letter}"
+    return f"{count:,}"
+
+
+def share_bars(shares: Iterable[Share], total: int) -> list[Bar]:
+    """Return shares as bars of bytes, each with its share of all."""
+    return [
+        Bar(
+            share.name,
+            share.nbytes,
+            f"{human_bytes(share.nbytes)} · {percent(share.nbytes, total)}",
+            f"{plural(share.tensors, 'tensor')}, {share.parameters:,} parameters",
+        )
+        for share in shares
+    ]
+
+
+def role_bars(overview: Overview) -> list[Bar]:
+    """Return the kinds of matrices, the heaviest first; the many light ones of an unknown model are one bar."""
+    roles = sorted(overview.by_role, key=lambda share: -share.nbytes)
+    kept, rest = roles[:MOST_ROLES], roles[MOST_ROLES:]
+    bars = share_bars(kept, overview.nbytes)
+    if rest:
+        nbytes = sum(share.nbytes for share in rest)
+        tensors = sum(share.tensors for share in rest)
+        text = f"{human_bytes(nbytes)} · {percent(nbytes, overview.nbytes)}"
+        bars.append(Bar(f"{len(rest):,} others", nbytes, text, plural(tensors, "tensor")))
+    return bars
+
+
+def load_bars(loads: Sequence[Load]) -> list[Bar]:
+    """Return what loading takes, by type."""
+    return [Bar(load.name, load.nbytes, human_bytes(load.nbytes), load.note) for load in loads]
+
+
+def tensor_bars(refs: Iterable[TensorRef]) -> list[Bar]:
+    """Return tensors as bars of their bytes."""
+    return [
+        Bar(ref.full_key, ref.nbytes, human_bytes(ref.nbytes), f"{ref.dtype}, {' × '.join(map(str, ref.shape))}")
+        for ref in refs
+    ]
+
+
+def file_bars(files: Iterable[FileUse]) -> list[Bar]:
+    """Return files as bars of their sizes, with what they hold and what they take on the disk."""
+    return [Bar(file.name, file.size, human_bytes(file.size), file_words(file)) for file in files]
+
+
+def file_words(file: FileUse) -> str:
+    """Return how a file is filled, in a sentence."""
+    words = f"{plural(file.tensors, 'tensor')} of {human_bytes(file.nbytes)}, {percent(file.nbytes, file.size)} of it"
+    if file.on_disk is not None and file.on_disk < 0.98 * file.size:
+        words += f"; {human_bytes(file.on_disk)} on the disk (holes or compression)"
+    return words
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a share of a whole.
+
+    >>> percent(1, 3), percent(1, 1), percent(1, 1_000_000), percent(1, 0)
+    ('33.3 %', '100 %', '< 0.1 %', '–')
+    """
+    if not whole:
+        return "–"
+    share = 100 * part / whole
+    return "< 0.1 %" if 0 < share < 0.1 else f"{share:.3g} %"

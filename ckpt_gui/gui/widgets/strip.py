@@ -1,0 +1,127 @@
+"""A strip of columns, one a layer or expert: what is out of line is seen at a glance. Arrow keys walk over it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.bars import Bar
+from ckpt_gui.gui.widgets.units import em
+
+GAP = 0.22  # share of a column's place that stays free
+_STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+
+
+class Strip(QWidget):
+    """Columns side by side, and a line that says what the one under the mouse or the cursor is.
+
+    Signals:
+        chosen(name): A column was clicked, or Enter was pressed on it.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._bars: tuple[Bar, ...] = ()
+        self._title = ""
+        self.current = 0
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        """Return the usual size."""
+        return QSize(em(self, 16), em(self, 5.6))
+
+    def show_bars(self, title: str, bars: Sequence[Bar]) -> None:
+        """Show other columns.
+
+        Args:
+            title: What they show, for screen readers.
+            bars: The columns from left to right.
+        """
+        self._title, self._bars = title, tuple(bars)
+        self._go(0)
+
+    def text(self) -> str:
+        """Return what is said of the current column."""
+        if not self._bars:
+            return ""
+        bar = self._bars[self.current]
+        return f"{safe_text(bar.name, 80)}: {bar.text}"
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw the columns, and the line below."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        foot = self.fontMetrics().height() + 4
+        area = QRectF(1, 2, self.width() - 2, self.height() - foot - 6)
+        top = max((bar.size for bar in self._bars), default=0.0) or 1.0
+        place = area.width() / max(1, len(self._bars))
+        painter.setPen(Qt.PenStyle.NoPen)
+        for number, bar in enumerate(self._bars):
+            height = max(area.height() * bar.size / top, 1.0 if bar.size > 0 else 0.0)
+            left = area.left() + number * place + place * GAP / 2
+            painter.setBrush(self._theme.tint("blue", 1.0 if number == self.current else 0.55))
+            painter.drawRect(QRectF(left, area.bottom() - height, max(place * (1 - GAP), 0.6), height))
+        painter.setPen(QPen(self._theme.color("border"), 1))
+        painter.drawLine(area.bottomLeft(), area.bottomRight())
+        painter.setPen(self._theme.color("text"))
+        painter.drawText(
+            QRectF(0, area.bottom() + 4, self.width(), foot),
+            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
+            self.text(),
+        )
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(self._theme.color("focus"), 2))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Say what is under the mouse."""
+        self._go(self._at(event.position().x()))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Choose the column."""
+        if event.button() == Qt.MouseButton.LeftButton and self._bars:
+            self._go(self._at(event.position().x()))
+            self.chosen.emit(self._bars[self.current].name)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk with the arrow keys; Enter and Space choose."""
+        key = Qt.Key(event.key())
+        if key in _STEPS:
+            self._go(self.current + _STEPS[key])
+        elif key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            self._go(0 if key == Qt.Key.Key_Home else len(self._bars) - 1)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self._bars:
+            self.chosen.emit(self._bars[self.current].name)
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show the focus."""
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Take the focus off."""
+        super().focusOutEvent(event)
+        self.update()
+
+    def _at(self, x: float) -> int:
+        return int((x - 1) * len(self._bars) / max(self.width() - 2, 1))
+
+    def _go(self, number: int) -> None:
+        self.current = max(0, min(number, len(self._bars) - 1))
+        self.setAccessibleName(f"{self._title}. {self.text()}")
+        self.update()
