@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ckpt_gui.core.overview import FileUse, Load, Overview, Share
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes, plural
-from ckpt_gui.gui.widgets.bars import Bar
 
 MOST_ROLES = 24  # kinds of matrices that are told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row.
+
+    Attributes:
+        name: Its name.
+        size: What the length of the bar stands for.
+        text: The figures at its end.
+        tip: What the tool tip and a screen reader say besides.
+    """
+
+    name: str
+    size: float
+    text: str
+    tip: str = ""
 
 
 def human_number(count: int) -> str:

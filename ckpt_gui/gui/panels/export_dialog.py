@@ -21,11 +21,11 @@ from ckpt_gui.gui.panels.export_form import ExportForm
 from ckpt_gui.gui.panels.export_progress import ProgressPage
 from ckpt_gui.gui.panels.export_result import ResultPage
 from ckpt_gui.gui.panels.export_run import ExportRun, FolderLook
-from ckpt_gui.gui.panels.parts import ElidedLabel, button, label, tip_text
+from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted
+from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted, tip_text
 
 
 class ExportDialog(QDialog):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import (
@@ -20,7 +18,7 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.gui.widgets.units import GRID
+from ckpt_gui.gui.widgets.units import GRID, tip_text
 
 
 def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool = False, wrap: bool = False) -> QLabel:
@@ -53,11 +51,6 @@ def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
         made.setToolTip(tip)
     made.setAutoDefault(kind == "primary")
     return made
-
-
-def tip_text(text: str, limit: int = 400) -> str:
-    """Return foreign text fit for a tool tip, which Qt would read as HTML."""
-    return html.escape(safe_text(text, limit)).replace("\\x0a", "<br>")
 
 
 def clear(layout: QLayout) -> None:

@@ -20,10 +20,9 @@ from ckpt_gui.core.plan import Step
 from ckpt_gui.core.retarget import Export
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
-from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
-from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted
+from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted, tip_text
 
 KEYS_SHOWN = 200
 ROWS_SHOWN = 8  # without scrolling inside

@@ -13,13 +13,13 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSplitter, QVBoxLayout, Q
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.gui.fix_command import fix_command, unsayable
 from ckpt_gui.gui.models.plan_rows import PlanRow
-from ckpt_gui.gui.panels.parts import button, tip_text
+from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plan_detail import StepDetail
 from ckpt_gui.gui.panels.plan_steps import StepList
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted
+from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted, tip_text
 
 ROOMY_EMS = 36  # width from which on summary and buttons are on one line
 

@@ -11,11 +11,10 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.plan import Step
 from ckpt_gui.gui.models.plan_rows import PlanRow, can_be_left, row_name, sentence
-from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.panels.plan_detail import why
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.check_tree import CheckTree
-from ckpt_gui.gui.widgets.units import em, quoted
+from ckpt_gui.gui.widgets.units import em, quoted, tip_text
 
 CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
 STEP_EMS = 7  # what a step's title gets at least, if need be in place of other columns

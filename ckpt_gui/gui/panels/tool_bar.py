@@ -11,11 +11,10 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
-from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
-from ckpt_gui.gui.widgets.units import quoted
+from ckpt_gui.gui.widgets.units import quoted, tip_text
 
 
 class ToolBar(QToolBar):

@@ -14,9 +14,9 @@ from ckpt_gui.core.passes.section import shown
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import CheckpointCard
 from ckpt_gui.gui.panels.finding_card import coloured
-from ckpt_gui.gui.panels.parts import Card, FlowLayout, label, tip_text
+from ckpt_gui.gui.panels.parts import Card, FlowLayout, label
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, breakable
+from ckpt_gui.gui.widgets.units import GRID, breakable, tip_text
 
 
 class WhatCard(Card):

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, em
+from ckpt_gui.gui.widgets.units import GRID, em, tip_text
 
 NAME_SHARE, KEY_SHARE = 0.28, 0.46  # of the width, for names and for keys
 VALUE_EMS = 11.0
 LEAST_BAR = 2.0  # pixels: a share that is there is seen
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One row.
-
-    Attributes:
-        name: Its name.
-        size: What the length of the bar stands for.
-        text: The figures at its end.
-        tip: What the tool tip and a screen reader say besides.
-    """
-
-    name: str
-    size: float
-    text: str
-    tip: str = ""
 
 
 class Bars(QWidget):
@@ -107,7 +89,7 @@ class _Row(QAbstractButton):
         self.bar, self._whole = bar, whole
         name = safe_text(bar.name, 200)
         self.setAccessibleName(f"{name}: {bar.text}. {bar.tip}".strip())
-        self.setToolTip(html.escape(f"{name}\n{bar.tip}").replace("\n", "<br>") if bar.tip else html.escape(name))
+        self.setToolTip(tip_text(f"{bar.name}\n{bar.tip}".strip()))
         self.setAccessibleDescription(self.tr("Shows these tensors in the tree") if self._live else "")
         self.update()
 

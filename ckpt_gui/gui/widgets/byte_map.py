@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.overview import ByteRange
 from ckpt_gui.core.text import human_bytes
-from ckpt_gui.gui.panels.parts import tip_text
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import em
+from ckpt_gui.gui.widgets.units import em, tip_text
 
 LINES = 5
 KINDS = {"header": ("violet", 0.75), "gap": ("orange", 0.85)}  # colour role and how much of it

@@ -9,8 +9,8 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintE
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.bars import Bar
 from ckpt_gui.gui.widgets.units import em
 
 GAP = 0.22  # share of a column's place that stays free

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
@@ -51,6 +53,11 @@ def quoted(text: str, limit: int = 600) -> str:
     """
     parts = safe_text(text, limit).split("`")
     return "".join(part + ("“”"[number % 2] if number < len(parts) - 1 else "") for number, part in enumerate(parts))
+
+
+def tip_text(text: str, limit: int = 400) -> str:
+    """Return foreign text fit for a tool tip, which Qt would read as HTML."""
+    return html.escape(safe_text(text, limit)).replace("\\x0a", "<br>")
 
 
 def figure_text(value: float | None) -> str:
