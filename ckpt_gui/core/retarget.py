@@ -304,7 +304,8 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
     texts: dict[str, str] = {}
     plan, name = export.plan, export.layout.name if export.layout else None
     enough = {"heads", "kv_heads", "hidden", "ffn"} <= plan.dims.keys()
-    if config and plan.family and (enough or (config.is_hf and not _stated_heads(plan))):
+    codes = export.target.layout == "same" and any(f.code == "quantised" for f in plan.findings)  # shapes tell no size
+    if config and plan.family and not codes and (enough or (config.is_hf and not _stated_heads(plan))):
         if name and KINDS[name].config == "config.json":
             texts["config.json"] = _json(_hf(export, config))
         elif name == "meta" and enough:
@@ -359,7 +360,17 @@ _MENDED = frozenset(
 def _settled(plan: Plan, export: Export) -> tuple[Finding, ...]:
     """Return the plan's findings that still hold for the export."""
     said_again = {"config-missing"} if export.target.layout != "same" else frozenset()
-    return tuple(f for f in plan.findings if f.code not in _MENDED | said_again)
+    kept = (f for f in plan.findings if f.code not in _MENDED | said_again)
+    return tuple(_codes_kept(f, plan, export) if f.code == "quantised" else f for f in kept)
+
+
+def _codes_kept(finding: Finding, plan: Plan, export: Export) -> Finding:
+    """Let quantised weights through where every byte of them stays as it is, under names that still fit together."""
+    stored = {ref.full_key for ref in plan.source.refs}
+    same = export.target.layout == "same" and export.target.dtype == "keep" and not plan.prefix
+    if not same or not stored.issuperset(finding.keys):
+        return finding
+    return finding.replace(blocking=False, severity="info", fix="Codes and scales are carried as they are.")
 
 
 def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:

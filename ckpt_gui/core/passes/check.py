@@ -216,6 +216,8 @@ def _wrapped_twin(plan: Plan) -> str:
 
 
 def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> list[Finding]:
+    coded = _coded(plan)  # several codes may lie in one number: their shape is none of the weight's
+    wrong = [(e, shape) for e, shape in wrong if BY_NAME[e.output.dtype].kind == "float" or _module(e.key) not in coded]
     if not wrong:
         return []
     entry, wanted = wrong[0]
@@ -230,7 +232,7 @@ def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> li
 def _unexpected(plan: Plan) -> list[Finding]:
     said = {key for f in plan.findings if f.code == "key-collision" for key in f.keys}
     coded = _coded(plan)
-    loose = [e for e in plan.unmapped if e.ref.key not in said and e.key.rpartition(".")[0] not in coded]
+    loose = [e for e in plan.unmapped if e.ref.key not in said and _module(e.key) not in coded]
     if not loose:
         return []
     keys = tuple(e.ref.key for e in loose)
@@ -243,8 +245,14 @@ def _unexpected(plan: Plan) -> list[Finding]:
 
 def _coded(plan: Plan) -> frozenset[str]:
     """Return the modules whose weights are stored as codes and scales: these are neither lost nor unexpected."""
-    keys = {key for f in plan.findings if f.code == "quantised" for key in f.keys}
-    return frozenset(e.key.rpartition(".")[0] for e in plan.weights if e.ref.full_key in keys) if keys else frozenset()
+    keys = {key for f in plan.findings if f.code == "quantised" for key in f.keys} - plan.source.blocks.keys()
+    return frozenset(_module(e.key) for e in plan.weights if e.ref.full_key in keys) if keys else frozenset()
+
+
+def _module(key: str) -> str:
+    """Return the module of a tensor, or of a part of one (`….weight.absmax` of bitsandbytes)."""
+    head, found, _ = key.partition(".weight.")
+    return head if found else key.rpartition(".")[0]
 
 
 def _types(plan: Plan) -> list[Finding]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import EXTRA
 from ckpt_gui.core.keys import anonymous, index_names, indices, template
@@ -27,7 +28,8 @@ def shape_votes(plan: Plan) -> dict[str, Counter[int]]:
     if plan.family is None:
         return votes
     slots = plan.family.by_slot
-    alike = Counter((template(e.key), e.output.shape) for e in plan.entries)  # few, however many tensors there are
+    plain = (e for e in plan.entries if BY_NAME[e.output.dtype].kind == "float")  # shapes of packed codes tell nothing
+    alike = Counter((template(e.key), e.output.shape) for e in plain)  # few, however many tensors there are
     for (name, shape), count in alike.items():
         slot = slots.get(name)
         if slot and len(slot.shape) == len(shape):
