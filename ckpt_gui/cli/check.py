@@ -23,7 +23,7 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.against import Against, against
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats import open_checkpoint, verify_checksums
+from ckpt_gui.core.formats import open_checkpoint, read_pointer, verify_checksums, verify_pointer
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, failure_document, failure_json, sarif
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="REF",
-        help="compare with a checkpoint, a config.json, or a known model such as Llama-3.2-1B",
+        help="compare with a checkpoint, a config.json, a known model such as Llama-3.2-1B, or a Git LFS pointer",
     )
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON (schema 1); - is standard output")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
@@ -66,8 +66,11 @@ def run(args: argparse.Namespace) -> int:
                 plan = plan.found(*verify_checksums(source, progress))
         if args.against is None:
             return _report(args, plan)
+        pointer = read_pointer(args.against)
         try:
             with progress_bar() as progress:
+                if pointer is not None:
+                    return _report(args, plan.found(*verify_pointer(source, args.against, pointer, progress)))
                 found = against(plan, args.against, budget=args.budget, progress=progress)
         except CheckpointError as error:
             return _unreadable(args, error)

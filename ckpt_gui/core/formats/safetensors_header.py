@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from ckpt_gui.core.dtypes import BY_SAFETENSORS
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.bulk import make_refs
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
 from ckpt_gui.core.formats.safetensors_scan import Columns, scan
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads, refuse_negative_zero
@@ -226,7 +226,7 @@ def _fail_truncated(file: HeldFile, columns: Columns, start: int, last: int) -> 
         f"is cut short: {start + last:,} bytes are expected, it has {file.size:,} ({last - have:,} missing). "
         f"{whole:,} of {len(columns.keys):,} tensors are whole; the first that is not is {safe_text(cut[0][1])!r}",
         code="truncated",
-        fix="Download or copy it again.",
+        fix=SALVAGE_FIX,
         offset=file.size,
     )
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.lfs import Pointer, find_object, is_pointer, parse_pointer
 from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
 from ckpt_gui.core.formats.tar_archive import is_tar
 
@@ -49,7 +50,6 @@ _NAMES: dict[Kind, str] = {
     "torch-legacy": "a torch file of before 1.6",
     "torch-tar": "a torch file of 2016",
 }
-_LFS = re.compile(rb"oid (sha256:[0-9a-f]{64})\s+size (\d{1,20})")
 _HTML = re.compile(rb"\s*(<!doctype\s+html|<html|<\?xml|<head|<body)", re.IGNORECASE)
 _ONNX = re.compile(rb"\x08[\x01-\x14](\x12|\x1a|\x22)[\x01-\x40][ -~]+")
 
@@ -100,15 +100,8 @@ def _refuse_empty(file: HeldFile, head: bytes) -> None:
             fix="Download or save it again.",
             path=file.path,
         )
-    if head.startswith(b"version https://git-lfs.github.com/spec/"):
-        match = _LFS.search(head)
-        oid, size = (match[1].decode(), f"{int(match[2]):,}") if match else ("unknown", "unknown")
-        raise CheckpointError(
-            "lfs-pointer",
-            f"{show_path(file.path)} is a Git LFS pointer, not the file itself: oid {oid}, size {size} bytes.",
-            fix="Run `git lfs pull` in its repository.",
-            path=file.path,
-        )
+    if is_pointer(head):
+        raise _pointer(file, parse_pointer(head))
     if len(head) >= 8 and not head.strip(b"\x00") and _is_zero(file):
         raise CheckpointError(
             "zero-filled",
@@ -117,6 +110,16 @@ def _refuse_empty(file: HeldFile, head: bytes) -> None:
             fix="Download or save it again.",
             path=file.path,
         )
+
+
+def _pointer(file: HeldFile, pointer: Pointer | None) -> CheckpointError:
+    oid, size = (f"sha256:{pointer.sha256}", f"{pointer.size:,}") if pointer else ("unknown", "unknown")
+    text = f"{show_path(file.path)} is a Git LFS pointer, not the file itself: oid {oid}, size {size} bytes."
+    there = find_object(file.path, pointer) if pointer else None
+    fix = "Run `git lfs pull` in its repository; check FILE --against POINTER compares a download with it."
+    if there:
+        fix = f"The file is there already: run `git lfs checkout`, or open {show_path(there)}."
+    return CheckpointError("lfs-pointer", text, fix=fix, path=file.path)
 
 
 def _is_zero(file: HeldFile) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
 from ckpt_gui.core.formats.pickle_files import find_unsafe, refusal
 from ckpt_gui.core.formats.pickle_global import read_storage
 from ckpt_gui.core.formats.pickle_vm import PickleError, PickleResult, load_pickle
@@ -179,7 +179,7 @@ def _fail_truncated(file: HeldFile, needed: int, number: int, count: int) -> NoR
         "truncated",
         f"{show_path(file.path)} is cut short: storage {number + 1:,} of {count:,} ends at byte {needed:,}, "
         f"the file has {file.size:,} ({needed - file.size:,} missing).",
-        fix="Download or copy it again.",
+        fix=SALVAGE_FIX,
         path=file.path,
         offset=file.size,
     )

@@ -1,7 +1,8 @@
 """Comparing every byte with the checksums that a container keeps: torch itself never does.
 
-Only zip archives have checksums. Torch can be told to write none, and then all are zero, which is no damage. Files
-without any are said to be so: that nothing was found in them means nothing.
+Only zip archives have checksums; of other files the SHA-256 may be known from where they came (see `published`). Torch
+can be told to write none, and then all are zero, which is no damage. Files without any are said to be so: that nothing
+was found in them means nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.published import known_of, verify_published
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Source, TensorRef
 
@@ -84,8 +86,10 @@ def verify_checksums(
         if problem:
             keys = tuple(users[name, run.storage]) if run.storage is not None else ()
             found.append(_finding(run, keys, problem))
-    bare = [name for name, reader in source.readers.items() if name and not isinstance(reader, HasChecksums)]
-    return [*found, *_without(sorted(blind), bare)]
+    published = verify_published(source, progress, cancelled)
+    sure = {file.name for file in source.files if known_of(file)}
+    bare = [n for n, reader in source.readers.items() if n and n not in sure and not isinstance(reader, HasChecksums)]
+    return [*found, *published, *_without(sorted(blind - sure), bare)]
 
 
 def _report(progress: Progress | None, cancelled: Callable[[], bool] | None, total: int, done: int, more: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile
 from ckpt_gui.core.formats.zip_archive import DEFLATED, LOCAL, STORED, U32, Archive, Record, fail
 from ckpt_gui.core.keys import safe_text
 
@@ -40,7 +40,7 @@ def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
             file,
             f"the directory at its end is missing ({file.size:,} bytes are there), so no tensor can be listed",
             code="truncated",
-            fix="Download or copy it again.",
+            fix=SALVAGE_FIX,
         )
     _, disk, start_disk, here, count, size, start, comment = _EOCD.unpack_from(tail, at)
     end = file.size - window + at

@@ -78,6 +78,13 @@ def test_salvage_of_every_cut(tmp_path, kind):
     assert counts >= {0, 1, 2, 3, 4, 5}
 
 
+@pytest.mark.parametrize("kind", ["safetensors", "torch", "torch legacy"])
+def test_what_is_cut_short_suggests_salvage(tmp_path, kind):
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(b.write(tmp_path / "x.bin", FILES[kind][:-60]))
+    assert (caught.value.code, "fix --salvage" in caught.value.fix) == ("truncated", True)
+
+
 def test_salvage_is_only_for_damage(tmp_path):
     for kind, data in FILES.items():
         with open_checkpoint(b.write(tmp_path / "x.bin", data), salvage=True) as source:
