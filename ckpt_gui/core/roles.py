@@ -33,7 +33,7 @@ class Role:
     Attributes:
         name: The hub name with `N` in place of its numbers.
         part: One of `PARTS`.
-        layer: The layer's number; None outside the layers.
+        layer: The layer's number, in whichever part of the model; None outside the layers.
         expert: The expert's number; None for others.
     """
 
@@ -54,7 +54,8 @@ def role_of(plan: Plan, entry: Entry) -> Role:
         return Role(name, _part(f".{key}"), numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else None)
     bound = bind(slot.key, key)
     part = {"embedding": EMBEDDING, "head": HEAD}.get(slot.role) or _part(f".{key}")
-    return Role(name, part, bound.get("layer", bound.get("at0")), bound.get("expert"))
+    layer = next((number for index, number in bound.items() if index != "expert"), None)
+    return Role(name, part, layer, bound.get("expert"))
 
 
 def _part(key: str) -> str:
