@@ -1,14 +1,17 @@
 """Say what a checkpoint is and what is wrong with it.
 
-Reads headers, and the bytes of the embedding and the output head, which decide whether the two are one; writes nothing.
+Reads headers, and the bytes of the embedding and the output head, which decide whether the two are one; with --deep
+every byte. Writes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ckpt_gui.cli.options import add_model_options, belonging, policy, protected, report_file, size
+from ckpt_gui.cli.options import add_model_options, belonging, count, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -17,12 +20,13 @@ from ckpt_gui.cli.terminal import (
     progress_bar,
     report_text,
     show,
+    stoppable,
     width,
     write_file,
     write_json,
 )
 from ckpt_gui.core.against import Against, against
-from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats import open_checkpoint, read_pointer, verify_checksums, verify_pointer
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
@@ -30,6 +34,9 @@ from ckpt_gui.core.report import check_document, check_json, failure_document, f
 from ckpt_gui.core.report import status as plan_status
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import Document, plain
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.scan import Scan
 
 EXIT = {"clean": OK, "fixable": TROUBLE, "blocked": TROUBLE, "unreadable": USAGE}
 
@@ -48,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="BYTES", type=size, help="compare values only if it takes no more, such as 1GB"
     )
-    parser.add_argument("--deep", action="store_true", help="read everything that has a checksum, and compare")
+    parser.add_argument(
+        "--deep", action="store_true", help="read every byte: compare checksums, and judge the values of each weight"
+    )
+    parser.add_argument("-j", dest="workers", metavar="N", type=count, default=2, help="threads of --deep (2)")
     add_model_options(parser)
 
 
@@ -62,19 +72,37 @@ def run(args: argparse.Namespace) -> int:
     with source:
         with progress_bar() as progress:
             plan = _understand(source, args, progress)
-            if args.deep:
-                plan = plan.found(*verify_checksums(source, progress))
+        numbers = _deep(plan, args) if args.deep else None
+        if numbers is not None:
+            plan = plan.found(*numbers.findings)
         if args.against is None:
-            return _report(args, plan)
+            return _report(args, plan, numbers=numbers)
         pointer = read_pointer(args.against)
         try:
             with progress_bar() as progress:
                 if pointer is not None:
-                    return _report(args, plan.found(*verify_pointer(source, args.against, pointer, progress)))
+                    plan = plan.found(*verify_pointer(source, args.against, pointer, progress))
+                    return _report(args, plan, numbers=numbers)
                 found = against(plan, args.against, budget=args.budget, progress=progress)
         except CheckpointError as error:
             return _unreadable(args, error)
-        return _report(args, plan.found(*found.findings), found)
+        return _report(args, plan.found(*found.findings), found, numbers)
+
+
+def _deep(plan: Plan, args: argparse.Namespace) -> Scan:
+    """Read everything: what has a checksum, and every weight.
+
+    Raises:
+        Cancelled: The user asked for it.
+    """
+    from ckpt_gui.core.scan import scan
+
+    with stoppable() as stopped, progress_bar() as progress:
+        broken = verify_checksums(plan.source, progress, stopped)
+        numbers = scan(plan, workers=args.workers, progress=progress, cancelled=stopped)
+    if not numbers.complete:
+        raise Cancelled
+    return dataclasses.replace(numbers, findings=(*broken, *numbers.findings))
 
 
 def _understand(source: Source, args: argparse.Namespace, progress: Progress | None) -> Plan:
@@ -92,11 +120,11 @@ def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
     return USAGE
 
 
-def _report(args: argparse.Namespace, plan: Plan, beside: Against | None = None) -> int:
+def _report(args: argparse.Namespace, plan: Plan, beside: Against | None = None, numbers: Scan | None = None) -> int:
     _write(
         args,
-        lambda: check_json(plan, beside),
-        lambda: check_document(plan, beside),
+        lambda: check_json(plan, beside, numbers),
+        lambda: check_document(plan, beside, numbers),
         plan.findings,
         protected(plan.source),
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -323,3 +324,32 @@ def test_against_a_checkpoint_and_a_name(run: Run, model: Path, tmp_path: Path) 
     status, out, _ = run("check", model, "--against", "no-such-model")
     assert status == 2
     assert "neither a file or folder nor the name of a known model" in out
+
+
+# --------------------------------------------------------------------------------------------------------------- deep
+
+
+def test_deep_finds_a_nan_and_points_at_it(run: Run, tmp_path: Path) -> None:
+    key = "model.layers.1.mlp.up_proj.weight"
+    shapes = hf_shapes()
+    values = bytearray(fill(key, shapes[key]))
+    values[4 * (3 * 8 + 5) : 4 * (3 * 8 + 6)] = struct.pack("<f", float("nan"))
+    folder = write_folder(tmp_path / "model", shapes)
+    write_safetensors(folder / "model.safetensors", shapes, {key: bytes(values)})
+    status, out, _ = run("check", folder, "--deep", "-j", "1")
+    assert status == 1
+    assert "non-finite" in out
+    assert f"`{key}` holds 1 NaN, it stands at row 3, column 5" in out.replace("\n    ", " ")
+    status, out, _ = run("check", folder, "--deep", "--json", "-")
+    value = json.loads(out)
+    assert value["status"] == "fixable"
+    assert value["values"]["places"] == [{"key": key, "index": [3, 5], "value": "NaN"}]
+    assert value["values"]["tensors"] == len(shapes)
+    (found,) = [f for f in value["findings"] if f["code"] == "non-finite"]
+    assert (found["severity"], found["keys"], found["count"]) == ("warning", [key], 1)
+
+
+def test_deep_on_a_good_model_is_clean(run: Run, model: Path) -> None:
+    status, out, _ = run("check", model, "--deep")
+    assert status == 0
+    assert f"Every weight was read: {len(hf_shapes())} tensors" in out

@@ -13,14 +13,15 @@ from ckpt_gui.core.report.facts import facts, status
 if TYPE_CHECKING:
     from ckpt_gui.core.against import Against
     from ckpt_gui.core.retarget import Export
+    from ckpt_gui.core.scan import Scan
 
 SCHEMA = 1
 MOST_KEYS = 20
 Outcome = Literal["written", "refused", "failed", "possible"]
 
 
-def check_json(plan: Plan, beside: Against | None = None) -> dict[str, Any]:
-    """Return what `check --json` prints (schema 1), with what was compared if there is a reference."""
+def check_json(plan: Plan, beside: Against | None = None, scanned: Scan | None = None) -> dict[str, Any]:
+    """Return what `check --json` prints (schema 1), with what a reference and a scan of the values say, if any."""
     numbers, adapter = facts(plan), plan.adapter or plan.merged
     found: dict[str, Any] = {
         "schema": SCHEMA,
@@ -41,7 +42,27 @@ def check_json(plan: Plan, beside: Against | None = None) -> dict[str, Any]:
         "findings": [finding_json(f) for f in worst_first(plan.findings)],
     }
     found |= {"adapter": adapter_json(adapter)} if adapter else {}
-    return found | ({"against": _against_json(beside)} if beside else {})
+    found |= {"against": _against_json(beside)} if beside else {}
+    return found | ({"values": _scan_json(scanned)} if scanned else {})
+
+
+def _scan_json(numbers: Scan) -> dict[str, Any]:
+    return {
+        "tensors": len(numbers.tensors),
+        "bytes": numbers.done,
+        "parameters": numbers.parameters,
+        "parameters_with_aliases": numbers.parameters_stored,
+        "places": [
+            {"key": t.ref.full_key, "index": list(place.index), "value": place.value}
+            for t in numbers.tensors
+            for place in t.odd
+        ],
+        "rows": [
+            {"key": t.ref.full_key, "kind": rows.kind, "count": rows.count, "rows": list(rows.first[:MOST_KEYS])}
+            for t in numbers.tensors
+            for rows in t.rows
+        ],
+    }
 
 
 def adapter_json(adapter: Adapter) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ckpt_gui.core.text import Document, Section, Style, Text, human_bytes, plur
 
 if TYPE_CHECKING:
     from ckpt_gui.core.against import Against
+    from ckpt_gui.core.scan import Scan
 
 NO_REFERENCE = (
     "Whether the rows of q and k lie in the order that their names say, and whether norms or gate and up have changed "
@@ -23,7 +25,7 @@ NO_REFERENCE = (
 )
 
 
-def check_document(plan: Plan, beside: Against | None = None) -> Document:
+def check_document(plan: Plan, beside: Against | None = None, scanned: Scan | None = None) -> Document:
     """Return the report of `check`: what it is, why, the pair, what is wrong, and what to run next."""
     sections = [Section("", tuple(Text(sentence) for sentence in opening(plan)))]
     if plan.evidence_text:
@@ -34,10 +36,26 @@ def check_document(plan: Plan, beside: Against | None = None) -> Document:
         sections.append(Section("Not known without a reference", (Text(NO_REFERENCE),)))
     if beside:
         sections.append(Section(f"Against {beside.name}", tuple(Text(s) for s in beside.sentences())))
+    if scanned:
+        sections.append(Section("Values", tuple(Text(sentence) for sentence in _values(scanned))))
     if plan.findings:
         sections.append(Section(_count_findings(plan.findings), worst_first(plan.findings)))
     verdict, style = _verdict(plan)
     return Document(plan.source.path, tuple(sections), verdict, style, next_command(plan))
+
+
+def _values(numbers: Scan) -> Iterator[str]:
+    """Say how much was read, and how many parameters there are with and without aliases."""
+    size = human_bytes(numbers.done)
+    yield f"Every weight was read: {plural(len(numbers.tensors), 'tensor')}, {size}."
+    if numbers.parameters_stored != numbers.parameters:
+        yield (
+            f"{numbers.parameters:,} parameters; {numbers.parameters_stored:,} if those that several names share are "
+            "counted for each."
+        )
+    without = [t for t in numbers.tensors if t.stats.reason and not t.error]
+    if without:
+        yield f"No figures for {plural(len(without), 'tensor')}: {without[0].stats.reason}"
 
 
 def failure_document(path: str, error: CheckpointError) -> Document:
