@@ -16,7 +16,8 @@ from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.families.schema import Family
-from ckpt_gui.core.model_config import HF_DIMS, ModelConfig, meta_ffn
+from ckpt_gui.core.model_config import HF_DIMS, ModelConfig, flat_params, meta_ffn
+from ckpt_gui.core.vision_config import is_whole, vision_params, whole_config
 
 _MISTRALS = ("mistral", "mixtral")  # families whose params.json is mistral-inference's
 # Llama 1 and 2 as Meta released them have no rope_theta, no length; transformers assumes these.
@@ -51,10 +52,10 @@ def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict
     """Return a new config for a source that has none in Hugging Face's terms: every size, every fact of params.json."""
     written = {"architectures": [family.architecture], "model_type": family.model_types[0], **dict(family.defaults)}
     written |= {fields[0]: dims[name] for name, fields in HF_DIMS.items() if name in dims}
-    if isinstance(moe := _flat(config.raw).get("moe"), Mapping) and "num_experts_per_tok" in moe:
+    if isinstance(moe := flat_params(config.raw).get("moe"), Mapping) and "num_experts_per_tok" in moe:
         written["num_experts_per_tok"] = moe["num_experts_per_tok"]
     if family.name in _MISTRALS:  # transformers takes an absent window for one of 4,096
-        written["sliding_window"] = _flat(config.raw).get("sliding_window")
+        written["sliding_window"] = flat_params(config.raw).get("sliding_window")
     long = config.rope_theta is not None and config.rope_theta >= _LLAMA3_THETA
     written["max_position_embeddings"] = config.max_positions or (8192 if long else _MAX_POSITIONS)
     if dims.get("vocab") == _LLAMA3_VOCAB:
@@ -63,7 +64,7 @@ def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict
         written["rms_norm_eps"] = config.norm_eps
     written["rope_theta"] = config.rope_theta if config.rope_theta is not None else _ROPE_THETA
     written["rope_scaling"] = dict(config.rope_scaling) if config.rope_scaling else None
-    return written
+    return whole_config(family, config, dims, written) if is_whole(family) else written
 
 
 def _text_fields(
@@ -151,11 +152,12 @@ def torch_name(dtype: str) -> str:
 
 def meta_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
     """Return a params.json for Meta's or Mistral's programs."""
-    written: dict[str, Any] = {} if config.is_hf else dict(_flat(config.raw))
+    written: dict[str, Any] = {} if config.is_hf else dict(flat_params(config.raw))
     names = {
         "dim": "hidden", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "kv_heads", "vocab_size": "vocab",
     }  # fmt: skip
     written |= {field: dims[name] for field, name in names.items() if name in dims}
+    written |= vision_params(family, config, dims)
     if family.name in _MISTRALS:
         written |= {"head_dim": _head_dim(dims), "hidden_dim": dims["ffn"]}
         if config.raw.get("sliding_window") is not None:
@@ -194,11 +196,6 @@ def _meta_widths(written: dict[str, Any], dims: Mapping[str, int]) -> dict[str, 
 
 def _head_dim(dims: Mapping[str, int]) -> int:
     return dims.get("head_dim") or dims["hidden"] // dims["heads"]
-
-
-def _flat(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = raw.get("model")
-    return inner if isinstance(inner, Mapping) else raw
 
 
 def _meta_rope(config: ModelConfig) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def to_layout(
     groups: dict[str, list[Entry]] = {}
     rules: dict[str, Rule | None] = {}
     for entry in entries:
-        rule = layout.by_hub.get(template(entry.key))
+        rule = layout.rule_of(entry.key)
         name = stored_key(rule, entry.key) if rule else entry.key
         rules[name] = rule
         groups.setdefault(name, []).append(entry)

@@ -298,7 +298,7 @@ class _Work:
         own = next(s for s in rule.storeds if anonymous(s) == template(entry.key))
         numbers = bind(own, entry.key)
         parts = [self.stored[s.format(**numbers)].expr for s in rule.storeds]
-        return [(rule.hubs[0].format(**numbers), joined(rule, parts))]
+        return [(rule.hubs[0].format(**rule.to_hub_numbers(numbers)), joined(rule, parts))]
 
     def _left(
         self, entries: tuple[Entry, ...], adapter_plan: Plan, moved: Mapping[int, TensorRef]

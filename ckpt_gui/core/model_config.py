@@ -156,8 +156,7 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
     Raises:
         CheckpointError: A size is not a whole number.
     """
-    inner = raw.get("model")
-    flat = inner if isinstance(inner, Mapping) else raw
+    flat = flat_params(raw)
     dims = _dims(flat, _META_DIMS, "params.json")
     if "heads" in dims:
         dims.setdefault("kv_heads", dims["heads"])
@@ -168,6 +167,9 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
     if isinstance(moe, Mapping) and (experts := _whole(moe.get("num_experts"))):
         dims["experts"] = experts
     scaling, unknown = _meta_scaling(flat, dims)
+    dims |= _llama4_dims(flat, dims)
+    if crossing := crossing_layers(flat):  # Meta counts the others alone
+        dims |= {"crossing": crossing, "layers": dims.get("layers", 0) + crossing}
     return ModelConfig(
         origin="params.json",
         raw=raw,
@@ -180,6 +182,12 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
         or _whole(flat.get("max_position_embeddings"))
         or (131072 if scaling else None),
     )
+
+
+def flat_params(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a params.json: some have them under `model`."""
+    inner = raw.get("model")
+    return inner if isinstance(inner, Mapping) else raw
 
 
 def meta_ffn(hidden: int, multiple_of: Any, multiplier: Any) -> int:
@@ -198,6 +206,38 @@ def meta_ffn(hidden: int, multiple_of: Any, multiplier: Any) -> int:
     return step * math.ceil(width / step)
 
 
+def crossing_layers(flat: Mapping[str, Any]) -> int:
+    """Return how many layers look at an image by a params.json of Llama 3.2 Vision; 0 if it says nothing of them."""
+    return max(_whole(flat.get("vision_num_cross_attention_layers")) or 0, 0)
+
+
+def expert_ffn(hidden: int, flat: Mapping[str, Any]) -> int:
+    """Return the width of an expert by Llama 4's formula; 0 where a field of it is lacking.
+
+    >>> args = {"num_experts": 16, "capacity_factor": 1.0, "auto_scale_F": True}
+    >>> expert_ffn(5120, {"ffn_exp": 4.0, "ffn_dim_multiplier": 1.2, "multiple_of": 2048, "moe_args": args})
+    8192
+    """
+    args, step = flat.get("moe_args"), _whole(flat.get("multiple_of"))
+    numbers = _number(flat.get("ffn_exp")), _number(flat.get("ffn_dim_multiplier"))
+    if not isinstance(args, Mapping) or not step or step < 1 or None in numbers:
+        return 0
+    exp, factor = (number or 0.0 for number in numbers)
+    width = int(factor * int(2 * int(exp * hidden) / 3))
+    if args.get("auto_scale_F", True):
+        width = int(width / ((_number(args.get("capacity_factor")) or 1.0) + 1))
+    return step * math.ceil(width / step)
+
+
+def _llama4_dims(flat: Mapping[str, Any], dims: Mapping[str, int]) -> dict[str, int]:
+    """Return the sizes of a mixture of experts as Llama 4 states them; the other width is that of its dense layers."""
+    args = flat.get("moe_args")
+    width = expert_ffn(dims.get("hidden", 0), flat)
+    if not isinstance(args, Mapping) or not width:
+        return {}
+    return {"ffn": width, "dense_ffn": dims.get("ffn", 0), "experts": _whole(args.get("num_experts")) or 0}
+
+
 def _meta_scaling(flat: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[dict[str, Any] | None, bool]:
     """Return the rope scaling that `use_scaled_rope` means, and whether its factor is unknown."""
     if isinstance(flat.get("rope_scaling"), Mapping):  # written by us: a kind that Meta's programs do not have
@@ -206,6 +246,9 @@ def _meta_scaling(flat: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[dic
         return None, False
     size = (dims.get("hidden", 0), dims.get("layers", 0))
     known = 32.0 if size in _FACTOR_32 else 8.0 if size in _FACTOR_8 else None
+    high = 4.0
+    if isinstance(flat.get("moe_args"), Mapping):  # Llama 4 Scout, whose file leaves both numbers to the program
+        known, high = 16.0, 1.0
     factor = _number(flat.get("rope_scaling_factor")) or known
     if factor is None:
         return None, True
@@ -213,7 +256,7 @@ def _meta_scaling(flat: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[dic
         "rope_type": "llama3",
         "factor": factor,
         "low_freq_factor": _number(flat.get("rope_low_freq_factor")) or 1.0,
-        "high_freq_factor": _number(flat.get("rope_high_freq_factor")) or 4.0,
+        "high_freq_factor": _number(flat.get("rope_high_freq_factor")) or high,
         "original_max_position_embeddings": _whole(flat.get("original_max_position_embeddings")) or 8192,
     }, False
 

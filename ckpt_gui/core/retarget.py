@@ -23,6 +23,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export_steps import export_steps
 from ckpt_gui.core.exprs import Made, check_heads, make, needed_dims
 from ckpt_gui.core.families.layouts import KINDS
+from ckpt_gui.core.families.numbering import numbered_by_hub
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.layouting import to_layout
@@ -32,6 +33,7 @@ from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
 from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
+from ckpt_gui.core.vision_config import vision_findings
 
 GB = 10**9
 
@@ -126,6 +128,8 @@ def retarget(plan: Plan, target: Target) -> Export:
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
     entries, dropped = _tied(plan, layout, target)
+    layout, misplaced = _numbered(plan, layout)
+    export = dataclasses.replace(export, layout=layout)
     entries, lacking = to_layout(entries, layout, plan)
     own = _own_types(plan, layout)
     entries = tuple(e if template(e.key) in own else _cast(e, target.dtype) for e in entries)
@@ -140,7 +144,7 @@ def retarget(plan: Plan, target: Target) -> Export:
         left_out=_left_out(export),
     )
     export = _with_files(export, plan.config)
-    findings = (*_settled(plan, export), *_refusals(export, plan.config), *lacking)
+    findings = (*_settled(plan, export), *_refusals(export, plan.config), *lacking, *misplaced)
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
 
@@ -231,6 +235,14 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
         copy = embedding.renamed(hub, why="the output head is the embedding")
         return (*plan.entries, copy), ()
     return plan.entries, ()
+
+
+def _numbered(plan: Plan, layout: Layout | None) -> tuple[Layout | None, tuple[Finding, ...]]:
+    """Return a layout with the numbers that the model's layers have in it, and why it has none for some."""
+    if layout is None or plan.family is None or layout is plan.layout:
+        return layout, ()
+    layout, misplaced = numbered_by_hub(layout, plan.family, (e.key for e in plan.entries))
+    return layout, (misplaced,) if misplaced else ()
 
 
 def _own_types(plan: Plan, layout: Layout | None) -> set[str]:
@@ -384,6 +396,9 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
         found.append(Finding("config-missing", "info", text, fix="Name a folder that has one with --base DIR."))
     if config and config.rope_unknown and name and KINDS[name].config == "config.json":
         found.append(_rope_factor())
+    if config and export.plan.family and export.layout:
+        writes = name is not None and KINDS[name].config == "config.json"
+        found += vision_findings(export.plan.family, config, export.plan.dims, export.layout, writes_config=writes)
     if config and name == "meta" and (config.rope_scaling or {}).get("rope_type", "llama3") != "llama3":
         found.append(_rope_kind(config))
     if name == "hf" and export.target.layout != "same" and not _has_tokenizer(export):

@@ -283,7 +283,7 @@ class Reshape:
 
     def apply(self, parts: Sequence[Stream], dims: Dims) -> Stream:
         """Return the same bytes under another shape."""
-        return _Slice(parts[0], self.shape([p.shape for p in parts], dims), 0, 0)
+        return seen_as(parts[0], self.shape([p.shape for p in parts], dims))
 
     def describe(self, dims: Dims) -> str:
         """Say what happens, for a person."""
@@ -333,6 +333,11 @@ class Regroup:
         """Say what happens, for a person."""
         groups, parts = (dims.get(str(n), n) for n in (self.groups, self.parts))
         return f"rows regrouped, {groups} groups of {parts} → {parts} groups of {groups}"
+
+
+def seen_as(stream: Stream, shape: Shape) -> Stream:
+    """Return the same bytes under another shape."""
+    return _Slice(stream, shape, 0, 0)
 
 
 class _Base:

@@ -21,6 +21,7 @@ from ckpt_gui.core.retarget import Target, retarget
 from tests.core import models
 from tests.core.models import State
 from tests.core.test_retarget import written
+from tests.core.vision_layouts import mllama_meta, mllama_torchtune, of_one_grid
 
 DIMS = {
     "vocab": 50, "hidden": 24, "heads": 6, "kv_heads": 2, "head_dim": 8, "ffn": 20, "layers": 3, "experts": 5,
@@ -60,10 +61,11 @@ FAMILIES: dict[str, tuple[dict[str, int], dict[str, Any], tuple[int, ...]]] = {
     ),
     "mllama": (
         {"vision_hidden": 18, "vision_ffn": 26, "vision_patches": 11, "vision_patch": 12, "vision_out": 13}
-        | {"vision_channels": 3, "aspect_ratios": 4, "tile_patches": 15, "tile_width": 16},
-        {},
+        | {"vision_channels": 3, "aspect_ratios": 4, "tile_patches": 396, "tile_width": 36, "head_dim": 4},
+        {"head_dim": ...},
         (1,),
     ),
+    "mllama-text": ({"head_dim": 4}, {"head_dim": ...}, (1,)),
 }
 ABSENT = {"q_proj", "extra", "attention_bias", "qk_layernorm", "q_a_bias"}  # sets and kinds that these models lack
 
@@ -96,6 +98,8 @@ def hub_state(name: str) -> State:
             size = int(np.prod(shape))
             made[slot.key.format(**indices)] = np.arange(begin, begin + size, dtype=np.float32).reshape(shape)
             begin += size
+    if name == "mllama":
+        of_one_grid(made, sizes["vision_hidden"])
     return made
 
 
@@ -266,6 +270,8 @@ LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
     ("qwen3-moe", "litgpt"): qwen3_moe_litgpt,
     ("deepseek-v3", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("llama4", "torchtune"): llama4_torchtune,
+    ("mllama", "meta"): mllama_meta,
+    ("mllama", "torchtune"): mllama_torchtune,
     ("mllama", "hf-fused"): lambda state: renamed(
         state,
         ("^language_model.lm_head", "lm_head"),

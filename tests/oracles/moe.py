@@ -43,6 +43,32 @@ MLA = {
     "n_group": 1,
     "topk_group": 1,
 }
+MLLAMA_TEXT: dict[str, Any] = {
+    **BASE,
+    "num_hidden_layers": 6,
+    "cross_attention_layers": [1, 4],
+    "pad_token_id": 0,
+    "rope_scaling": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16,
+    },
+}
+MLLAMA_VISION: dict[str, Any] = {
+    "hidden_size": 32,
+    "attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_global_layers": 2,
+    "intermediate_size": 128,
+    "vision_output_dim": 96,
+    "intermediate_layers_indices": [0, 1],
+    "image_size": 28,
+    "patch_size": 14,
+    "max_num_tiles": 4,
+    "supported_aspect_ratios": [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]],
+}
 # (class of the config, its fields, our family)
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "phi": ("PhiConfig", BASE, "phi"),
@@ -120,48 +146,27 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         },
         "llama4-vision",
     ),
-    "mllama": (
-        "MllamaConfig",
-        {
-            "text_config": {
-                **BASE,
-                "num_hidden_layers": 5,
-                "cross_attention_layers": [1, 3],
-                "pad_token_id": 0,
-                "rope_scaling": {
-                    "rope_type": "llama3",
-                    "factor": 8.0,
-                    "low_freq_factor": 1.0,
-                    "high_freq_factor": 4.0,
-                    "original_max_position_embeddings": 16,
-                },
-            },
-            "vision_config": {
-                "hidden_size": 32,
-                "attention_heads": 4,
-                "num_hidden_layers": 3,
-                "num_global_layers": 2,
-                "intermediate_size": 40,
-                "vision_output_dim": 96,
-                "intermediate_layers_indices": [0, 2],
-                "image_size": 28,
-                "patch_size": 14,
-                "max_num_tiles": 2,
-                "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
-            },
-        },
-        "mllama",
-    ),
+    "mllama": ("MllamaConfig", {"text_config": MLLAMA_TEXT, "vision_config": MLLAMA_VISION}, "mllama"),
+    "mllama-text": ("MllamaTextConfig", MLLAMA_TEXT, "mllama-text"),
 }
-# Models that see images too: the class that makes them whole.
-WHOLE = {"llama4-vision": "Llama4ForConditionalGeneration", "mllama": "MllamaForConditionalGeneration"}
+# Models that see images too, and text models that no Auto class knows: the class that makes them.
+WHOLE = {
+    "llama4-vision": "Llama4ForConditionalGeneration",
+    "mllama": "MllamaForConditionalGeneration",
+    "mllama-text": "MllamaForCausalLM",
+}
+
+
+def config_class(name: str) -> Any:
+    """Return a class of config; some are not offered at the top."""
+    return getattr(transformers, name, None) or getattr(transformers.models.mllama.configuration_mllama, name)
 
 
 def random_model(case: str, scale: float = 0.3) -> Any:
     """Return a model of which every parameter and float buffer that is saved is random."""
     name, fields, _ = CASES[case]
     torch.manual_seed(0)
-    config = getattr(transformers, name)(**fields)
+    config = config_class(name)(**fields)
     if case in WHOLE:
         model = getattr(transformers, WHOLE[case])(config).eval()
     else:
@@ -172,7 +177,20 @@ def random_model(case: str, scale: float = 0.3) -> Any:
         for value in {id(v): v for v in kept.values() if v.is_floating_point()}.values():
             noise = torch.randn(value.shape, generator=generator)
             value.copy_(noise * scale if value.ndim > 1 else 1 + 0.2 * noise)
+        for name, value in kept.items():
+            if name.endswith(("tile_embedding.weight", "tile_positional_embedding.embedding.weight")):
+                _of_one_grid(value, config.vision_config.max_num_tiles)
     return model
+
+
+def _of_one_grid(rows: Tensor, tiles: int) -> None:
+    """Make the rows those of one grid, as they are in every model that came from Meta; row 0 is padding."""
+    table = rows.view(len(rows), tiles, -1)
+    grid = torch.randn(tiles, tiles, table.shape[-1], generator=torch.Generator().manual_seed(2))
+    table.zero_()
+    shapes = [(h, w) for h in range(1, tiles + 1) for w in range(1, tiles + 1) if h * w <= tiles]
+    for row, (height, width) in enumerate(shapes, 1):
+        table[row, : height * width] = grid[:height, :width].reshape(height * width, -1)
 
 
 def load(case: str, folder: Path) -> Any:

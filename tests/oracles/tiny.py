@@ -126,7 +126,10 @@ def _bytes(tensor: Tensor) -> bytes:
 
 def config_of(folder: Path) -> dict[str, Any]:
     """Return the config as this version of transformers understands it."""
-    config = transformers.AutoConfig.from_pretrained(folder).to_dict()
+    kind = transformers.AutoConfig
+    if raw_config(folder).get("model_type") == "mllama_text_model":  # which no Auto class of version 4 knows
+        kind = transformers.models.mllama.configuration_mllama.MllamaTextConfig
+    config = kind.from_pretrained(folder).to_dict()
     return {name: value for name, value in config.items() if name not in _INCIDENTAL}
 
 

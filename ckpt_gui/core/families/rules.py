@@ -22,6 +22,7 @@ def to_hub(rule: Rule, stored: Expr, indices: Indices, count: int = 0) -> list[t
         count: Slices of its first dimension, where the rule has a stack.
     """
     whole = chain(rule.ops, stored)
+    indices = rule.to_hub_numbers(indices)
     if not rule.stack:
         return _parts(rule, whole, indices)
     slices = ((make(Pick(i, count), whole), {**indices, rule.stack: i}) for i in range(count))

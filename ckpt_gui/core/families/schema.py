@@ -7,11 +7,12 @@ holds the tables to their own rules and is run over all families by a test.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from ckpt_gui.core.keys import anonymous, index_names
+from ckpt_gui.core.keys import anonymous, index_names, indices, template
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.shape_ops import Symbol
 
@@ -70,6 +71,9 @@ class Rule:
         split: How it is taken apart; None for one slot.
         each: Value changes of each part.
         stack: Name of the hub's index that the stored tensor's first dimension counts (`expert`); empty without.
+        kind: Kind of layers (`self`, `cross`) that it is for, where the layout counts the layers of each kind by
+            themselves; empty where a layer has one number everywhere.
+        numbers: For such a kind, each stored number with the hub's; empty in a table (see `numbering`).
     """
 
     stored: str | tuple[str, ...]
@@ -78,6 +82,8 @@ class Rule:
     split: Split | None = None
     each: tuple[tuple[Op, ...], ...] = ()
     stack: str = ""
+    kind: str = ""
+    numbers: tuple[tuple[int, int], ...] = ()
 
     @property
     def hubs(self) -> tuple[str, ...]:
@@ -107,7 +113,18 @@ class Rule:
     @property
     def reshapes(self) -> bool:
         """True if the hub tensor has another shape than the stored one."""
-        return any(op.name in ("transpose", "reshape") for op in self.ops)
+        return any(op.name in ("transpose", "reshape", "patches", "tiles") for op in self.ops)
+
+    def to_hub_numbers(self, indices: Mapping[str, int]) -> dict[str, int]:
+        """Return the indices of a stored key as the hub counts them."""
+        return self._renumbered(indices, dict(self.numbers))
+
+    def to_stored_numbers(self, indices: Mapping[str, int]) -> dict[str, int]:
+        """Return the indices of a hub key as the layout counts them."""
+        return self._renumbered(indices, {hub: stored for stored, hub in self.numbers})
+
+    def _renumbered(self, indices: Mapping[str, int], numbers: Mapping[int, int]) -> dict[str, int]:
+        return {name: numbers.get(n, n) if name == "layer" else n for name, n in indices.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +178,9 @@ class Layout:
         program_type: Word by which its program is told what to load (torchtune's `model_type`); empty if none is known.
         always_ties: True if its program has no place for a head of its own.
         caution: What can not be known of a file in this layout, and what to do then; empty as a rule.
+        numbering: How layers that look at an image are counted, where they are counted by themselves: `spread` (in a
+            row of their own, at places that follow from their number) or `beside` (with the layer that they stand
+            before); empty where each layer has the hub's number.
     """
 
     name: str
@@ -174,6 +194,7 @@ class Layout:
     program_type: str = ""
     always_ties: bool = False
     caution: tuple[str, str] = ("", "")
+    numbering: str = ""
 
     @cached_property
     def by_stored(self) -> dict[str, Rule]:
@@ -187,8 +208,19 @@ class Layout:
 
     @cached_property
     def by_hub(self) -> dict[str, Rule]:
-        """Rules by each hub key's anonymous template."""
-        return {anonymous(hub): rule for rule in self.rules for hub in rule.hubs}
+        """Rules by each hub key's anonymous template; where layers of several kinds have a rule each, the first."""
+        return {anonymous(hub): rule for rule in reversed(self.rules) for hub in rule.hubs}
+
+    def rule_of(self, hub: str) -> Rule | None:
+        """Return the rule of a hub key: among those of several kinds of layers that of the layer's kind."""
+        key, numbers = template(hub), indices(hub)
+        own = self._by_layer.get((key, numbers[0])) if self._by_layer and numbers else None
+        return own or self.by_hub.get(key)
+
+    @cached_property
+    def _by_layer(self) -> dict[tuple[str, int], Rule]:
+        """Rules by template and the hub's number of the layer, where the layout counts by kinds."""
+        return {(anonymous(hub), n): rule for rule in self.rules for _, n in rule.numbers for hub in rule.hubs}
 
     @cached_property
     def by_ignored(self) -> dict[str, Ignored]:
@@ -274,7 +306,8 @@ def check_family(family: Family) -> list[str]:
             if anonymous(hub) not in slots or not _same_indices(rule, hub)
         ]
         faults += [f"{family.name}/{layout.name}: the parts of {r.name} do not add up" for r in layout.rules if _odd(r)]
-        if len(layout.by_hub) != sum(len(r.hubs) for r in layout.rules):
+        made = [(anonymous(hub), r.kind) for r in layout.rules for hub in r.hubs]
+        if len(set(made)) != len(made):
             faults.append(f"{family.name}/{layout.name}: a hub key is made twice")
     return faults
 

@@ -108,7 +108,7 @@ def _size(symbol: str, dims: Mapping[str, int]) -> int | None:
 
 def stored_name(layout: Layout, hub: str) -> str:
     """Return the stored key that is, or holds, a hub key in a layout; itself if it has no name there."""
-    rule = layout.by_hub.get(template(hub))
+    rule = layout.rule_of(hub)
     return stored_key(rule, hub) if rule else hub
 
 
@@ -120,7 +120,7 @@ def stored_key(rule: Rule, hub: str) -> str:
 def stored_keys(rule: Rule, hub: str) -> tuple[str, ...]:
     """Return the stored keys that a rule has for a hub key."""
     slot = next(h for h in rule.hubs if anonymous(h) == template(hub))
-    numbers = bind(slot, hub)
+    numbers = rule.to_stored_numbers(bind(slot, hub))
     return tuple(stored.format(**numbers) for stored in rule.storeds)
 
 
@@ -174,7 +174,7 @@ def _missing(plan: Plan) -> list[Finding]:
 
 def _lost_name(layout: Layout, hub: str, there: set[str]) -> str:
     """Return the stored name of a lost hub tensor: of its parts the first that is not there."""
-    rule = layout.by_hub.get(template(hub))
+    rule = layout.rule_of(hub)
     names = stored_keys(rule, hub) if rule else (hub,)
     return next((name for name in names if name not in there), names[0])
 

@@ -13,6 +13,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
 from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.families.numbering import numbered_by_keys
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
 from ckpt_gui.core.families.tasks import architecture_of, backbone, classifier, holds_head, is_backbone
 from ckpt_gui.core.keys import safe_text, template
@@ -63,7 +64,8 @@ def detect(plan: Plan) -> Plan:
     match, sentence, doubt = _choose(plan, matches, known)
     if match is None:
         return plan.found(doubt) if doubt else plan
-    plan = plan.replace(family=match.family, layout=match.layout, prefix=match.prefix)
+    layout = numbered_by_keys(match.layout, (e.key for e in plan.entries))
+    plan = plan.replace(family=match.family, layout=layout, prefix=match.prefix)
     plan = _with_task(plan.explained(_layout_evidence(match), sentence), counts, shapes)
     models = tuple(model for model in known if model.family == match.family.name)
     if models:

@@ -16,7 +16,7 @@ from ckpt_gui.core.exprs import make
 from ckpt_gui.core.families.schema import BY_SHAPE, Layout, Slot
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Replica
-from ckpt_gui.core.shape_ops import EQUAL, Concat, size_of
+from ckpt_gui.core.shape_ops import EQUAL, Concat, Symbol, size_of
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 
 KV = "kv_heads"
@@ -163,15 +163,30 @@ def _find_missing(plan: Plan, layout: Layout) -> Plan:
 def _ranks_of(plan: Plan, layout: Layout, entry: Entry, dims: Mapping[str, int]) -> int:
     """Return how many slices like this one make a whole tensor; 0 if that is not known."""
     dim = layout.by_rank.get(template(entry.key))
-    slot = _slot(plan, layout, entry.key)
-    if dim is None or dim == BY_SHAPE or slot is None or len(entry.output.shape) <= dim or KV in slot.shape[dim]:
+    symbol = _whole_size(plan, layout, entry.key, dim) if dim is not None and dim != BY_SHAPE else ""
+    if not symbol or dim is None or len(entry.output.shape) <= dim or KV in str(symbol):
         return 0
     try:
-        whole = size_of(slot.shape[dim], dims)
+        whole = size_of(symbol, dims)
     except KeyError:
         return 0
     size = entry.output.shape[dim]
     return whole // size if size and whole % size == 0 and whole // size < 100 else 0
+
+
+def _whole_size(plan: Plan, layout: Layout, key: str, dim: int) -> Symbol:
+    """Return what a stored tensor measures as a whole along a dimension, in symbols; empty if the table does not say.
+
+    It does not where ops give the tensor another shape than its slot has, or where it holds several slots.
+    """
+    rule, slot = layout.by_stored.get(template(key)), _slot(plan, layout, key)
+    if rule is None or slot is None or rule.reshapes or rule.stack or any(rule.each) or dim >= len(slot.shape):
+        return ""
+    if rule.split is None or rule.split.dim != dim:
+        return slot.shape[dim] if rule.split is None or rule.merges else ""
+    place = [anonymous(stored) for stored in rule.storeds].index(template(key))
+    size = rule.split.sizes[place] if rule.merges else ""
+    return size if size != EQUAL else ""
 
 
 def _no_table(plan: Plan, count: int) -> Finding:

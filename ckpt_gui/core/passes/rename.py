@@ -39,7 +39,7 @@ def rename(plan: Plan) -> Plan:
         elif rule is None:
             unmapped.append(entry)
         elif rule.merges:
-            _wait(entry, rule, plan, waiting, entries)
+            _wait(entry, rule, plan, waiting, entries, sizes)
         else:
             try:
                 entries += _to_hub(entry, rule, plan, sizes)
@@ -59,7 +59,14 @@ def _rule(key: str, layout: Layout | None, prefix: str) -> Rule | None:
     return layout.by_stored.get(shape) or (layout.by_stored.get(prefix + shape) if prefix else None)
 
 
-def _wait(entry: Entry, rule: Rule, plan: Plan, waiting: dict[str, dict[str, Entry]], entries: list[Entry]) -> None:
+def _wait(
+    entry: Entry,
+    rule: Rule,
+    plan: Plan,
+    waiting: dict[str, dict[str, Entry]],
+    entries: list[Entry],
+    sizes: Mapping[str, int],
+) -> None:
     """Keep a part until all that make up its hub tensor are there, and add that one then."""
     shape = template(entry.key)
     stored = next((s for s in rule.storeds if anonymous(s) == shape), None)
@@ -67,7 +74,7 @@ def _wait(entry: Entry, rule: Rule, plan: Plan, waiting: dict[str, dict[str, Ent
         shape = plan.prefix + shape
         stored = next(s for s in rule.storeds if anonymous(s) == shape)
     key = entry.key if anonymous(stored) == template(entry.key) else plan.prefix + entry.key
-    hub = rule.hubs[0].format(**bind(stored, key))
+    hub = rule.hubs[0].format(**rule.to_hub_numbers(bind(stored, key)))
     parts = waiting.setdefault(hub, {})
     if stored in parts:  # twice the same part: a collision, told under the hub's name
         entries += [parts[stored].renamed(hub), entry.renamed(hub)]
@@ -80,8 +87,8 @@ def _wait(entry: Entry, rule: Rule, plan: Plan, waiting: dict[str, dict[str, Ent
     ordered = [parts[s] for s in rule.storeds]
     try:
         expr = joined(rule, [e.expr for e in ordered])
-        spec = TensorSpec(hub, entry.output.dtype, shape_of(expr, {}))
-    except CheckpointError:
+        spec = TensorSpec(hub, entry.output.dtype, shape_of(expr, sizes))
+    except (CheckpointError, KeyError):
         return  # they do not fit together: the hub tensor is missing, and its parts stay as they are
     del waiting[hub]
     entries.append(Entry(spec, expr, f"{title}'s {len(ordered)} tensors in one"))
