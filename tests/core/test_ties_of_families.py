@@ -37,7 +37,7 @@ def _base(name: str) -> tuple[models.State, dict[str, Any]]:
 
 
 # DeepSeek 2's table is DeepSeek 3's, less a tensor; the embedding of Llama 3.2 Vision has rows that its head has not.
-NAMES = tuple(f.name for f in FAMILIES if f.name not in ("deepseek-v2", "mllama"))
+NAMES = tuple(f.name for f in FAMILIES if f.name not in ("deepseek-v2", "mllama", "mllama-text"))
 
 
 def made(family: Family, flag: bool | None, pair: str, level: str = "") -> Plan:
