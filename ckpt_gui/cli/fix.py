@@ -50,6 +50,7 @@ from ckpt_gui.core.tensors import Sidecars, Source
 from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
 
 if TYPE_CHECKING:
+    from ckpt_gui.core.leftovers import Leftover
     from ckpt_gui.core.writer import WriteResult
 
 
@@ -239,11 +240,11 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
     _announce(export)
     if export.blocked:
         return _refuse(args, export)
-    from ckpt_gui.core.target_folder import abandoned
+    from ckpt_gui.core.leftovers import abandoned
     from ckpt_gui.core.writer import write_export
 
-    for part in abandoned(Path(args.out)):
-        say(f"an export that was killed has left {part}; it is no use any more and can be removed.")
+    for found in abandoned(Path(args.out)):
+        say(_left(found))
     try:
         with progress_bar() as progress:
             result = write_export(
@@ -261,6 +262,14 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
         return TROUBLE
     _written(args, export, result)
     return OK
+
+
+def _left(found: Leftover) -> str:
+    """Return the sentence about what a killed export has left."""
+    where = f"{shown(str(found.path))} ({found.nbytes:,} bytes)"
+    if found.is_old:
+        return f"an export that was killed has left {where}: what stood at {shown(found.target)} before it."
+    return f"an export that was killed has left {where}; it is no use any more and can be removed."
 
 
 def _announce(export: Export) -> None:

@@ -209,7 +209,9 @@ def progress_bar() -> Iterator[Progress | None]:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Turn Control-C into a request to stop, which long work asks for between blocks; a second one stops at once.
+    """Turn Control-C, SIGTERM and a closed terminal into a request to stop, which long work asks for between blocks.
+
+    A second one stops at once.
 
     Yields:
         What says whether to stop.
@@ -224,7 +226,9 @@ def stoppable() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop.is_set
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup asks for
+        numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, on_signal) for number in numbers}
     try:
         yield stop.is_set

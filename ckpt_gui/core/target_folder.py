@@ -13,14 +13,15 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Source
 
-PREFIX, SUFFIX = ".ckpt-gui-", ".part"
+PREFIX, SUFFIX, OLD = ".ckpt-gui-", ".part", "-old"
 MARGIN = 16 << 20  # bytes kept free beside what will be written
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -53,12 +54,17 @@ def check_target(folder: Path, source: Source, *, overwrite: bool, nbytes: int) 
     parent = existing_parent(folder)
     if not os.access(parent, os.W_OK):
         raise _refused(f"{safe_text(str(parent))} may not be written to.", "Choose another place.")
-    free = shutil.disk_usage(parent).free
+    free = free_bytes(folder)
     if free < nbytes + MARGIN:
         raise _refused(
             f"{nbytes + MARGIN:,} bytes are needed at {safe_text(str(parent))}, and {free:,} are free.",
             "Free some space or choose another disk.",
         )
+
+
+def free_bytes(folder: Path) -> int:
+    """Return how many bytes are free where a folder is or will be."""
+    return shutil.disk_usage(existing_parent(folder)).free
 
 
 def existing_parent(folder: Path) -> Path:
@@ -73,9 +79,10 @@ def _source_paths(source: Source) -> Iterator[Path]:
 
 def _check_apart(folder: Path, path: Path) -> None:
     target, origin = folder.resolve(), path.resolve()
-    same = target == origin or (folder.exists() and os.path.samefile(folder, path))
-    inside = path.is_dir() and origin in target.parents
-    holds = target in origin.parents
+    there, here = _number(target), _number(origin)
+    same = target == origin or (there is not None and there == here)
+    inside = path.is_dir() and (origin in target.parents or here in map(_number, target.parents))
+    holds = target in origin.parents or (there is not None and there in map(_number, origin.parents))
     if same or inside or holds:
         how = "is" if same else "lies inside" if inside else "holds"
         raise _refused(
@@ -84,43 +91,83 @@ def _check_apart(folder: Path, path: Path) -> None:
         )
 
 
+def _number(path: Path) -> tuple[int, int] | None:
+    """Return device and inode: a folder that is mounted twice has two paths, and is one folder all the same."""
+    try:
+        info = path.stat()
+    except OSError:  # it is not there
+        return None
+    return info.st_dev, info.st_ino
+
+
 def _refused(message: str, fix: str) -> CheckpointError:
     return CheckpointError("target-refused", message, fix=fix)
 
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Give a hidden sibling to write to; remove it when the block fails.
+    """Give a hidden sibling to write to; remove it, and the folders made for it, when the block fails.
 
     The block puts it in place by `commit`; after that there is nothing to remove.
     """
-    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    above = folder.absolute().parent
+    made = [path for path in (above, *above.parents) if not path.exists()]
+    above.mkdir(parents=True, exist_ok=True)
     name = folder.name.encode()[:100].decode(errors="ignore")
-    part = folder.absolute().parent / f"{PREFIX}{name}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-    part.mkdir()
+    part = above / f"{PREFIX}{name}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
     try:
+        part.mkdir()
         yield part
     finally:
         if part.exists():
             shutil.rmtree(part, ignore_errors=True)
+        _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, the deepest first, until one holds something."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
 
 
 def commit(part: Path, folder: Path, *, overwrite: bool) -> None:
-    """Put a finished part in place.
+    """Put a finished part in place; files that replace others of the same name take over their modes.
 
     Raises:
         CheckpointError: Somebody else filled the target meanwhile.
     """
     sync_folder(part)
-    if folder.is_dir() and any(folder.iterdir()):
+    if not _move(part, folder):
         if not overwrite:
-            raise _refused(f"{safe_text(str(folder))} was filled by another program meanwhile.", "Try again.")
+            text = f"{safe_text(str(folder))} was filled by another program meanwhile."
+            raise _refused(text, "Name another folder.")
+        _keep_modes(part, folder)
         _swap(part, folder)
-    else:
-        if folder.is_dir() and os.name == "nt":
-            folder.rmdir()
-        os.rename(part, folder)
     sync_folder(folder.absolute().parent)
+
+
+def _move(part: Path, folder: Path) -> bool:
+    """Rename a part to where nothing or an empty folder is; False if there is more."""
+    if folder.is_dir() and any(folder.iterdir()):
+        return False
+    if folder.is_dir() and os.name == "nt":
+        folder.rmdir()
+    try:
+        os.rename(part, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
+def _keep_modes(part: Path, folder: Path) -> None:
+    for new, old in [(part, folder), *((path, folder / path.name) for path in part.iterdir())]:
+        if old.exists() and not old.is_symlink():
+            new.chmod(stat.S_IMODE(old.stat().st_mode))
 
 
 def _swap(part: Path, folder: Path) -> None:
@@ -128,7 +175,7 @@ def _swap(part: Path, folder: Path) -> None:
     if _exchange(part, folder):
         shutil.rmtree(part, ignore_errors=True)
         return
-    old = part.with_name(part.name.removesuffix(SUFFIX) + "-old" + SUFFIX)
+    old = part.with_name(part.name.removesuffix(SUFFIX) + OLD + SUFFIX)
     os.rename(folder, old)
     try:
         os.rename(part, folder)
@@ -171,40 +218,24 @@ def write_text(path: Path, text: str) -> None:
 
 
 def copy_file(origin: Path, path: Path) -> None:
-    """Copy a sidecar's content durably (a link is followed, its mode is not taken over)."""
-    with origin.open("rb") as source, path.open("xb") as file:
-        shutil.copyfileobj(source, file, 1 << 20)
+    """Copy a sidecar's content durably (a link is followed, its mode is not taken over).
+
+    Raises:
+        CheckpointError: The sidecar is gone or cannot be read.
+        OSError: The copy cannot be written.
+    """
+    with path.open("xb") as file:
+        for block in _blocks(origin):
+            file.write(block)
         file.flush()
         os.fsync(file.fileno())
 
 
-def leftovers(folder: Path) -> tuple[Path, ...]:
-    """Return what killed exports have left beside a folder's future place: only our own hidden names."""
-    parent = folder if folder.is_dir() else existing_parent(folder)
-    return tuple(sorted(p for p in _listed(parent) if p.name.startswith(PREFIX) and p.name.endswith(SUFFIX)))
-
-
-def abandoned(folder: Path) -> tuple[Path, ...]:
-    """Return those leftovers beside a target whose program no longer runs: they can be removed."""
-    return tuple(p for p in leftovers(existing_parent(folder)) if not _runs(p))
-
-
-def _runs(part: Path) -> bool:
-    """Return True if the program that made a part is still there, by the process number in its name."""
-    number = part.name.removesuffix(SUFFIX).removesuffix("-old").split("-")[-2:][0]
-    if os.name == "nt" or not number.isascii() or not number.isdigit():
-        return False
+def _blocks(origin: Path) -> Iterator[bytes]:
     try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _listed(folder: Path) -> Iterable[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return ()
+        with origin.open("rb") as source:
+            while block := source.read(1 << 20):
+                yield block
+    except OSError as error:
+        text = f"{safe_text(str(origin))} was to be carried along and cannot be read: {error.strerror or error}."
+        raise CheckpointError("target-refused", text, fix="Open the checkpoint again.", path=str(origin)) from error

@@ -7,6 +7,7 @@ rename.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -24,15 +25,16 @@ from ckpt_gui.core.config_write import hf_config
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, run_jobs
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.formats.files import identity_of
+from ckpt_gui.core.formats.verify import changed_files
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import OutFile, plan_files
 from ckpt_gui.core.retarget import Export, export_dtype
-from ckpt_gui.core.target_folder import check_target, commit, copy_file, staged, write_text
+from ckpt_gui.core.target_folder import check_target, commit, copy_file, free_bytes, staged, write_text
 from ckpt_gui.core.tensors import Source, TensorRef
 
 REPORT = "EXPORT_REPORT.json"
 Progress = Callable[[str, int, int], None]
+_FULL = tuple(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ def write_export(
     clock = _Clock()
     target = Path(os.path.abspath(folder))
     files, index = plan_files(export)
-    check_target(target, export.plan.source, overwrite=overwrite, nbytes=sum(f.layout.nbytes for f in files))
+    needed = sum(f.layout.nbytes for f in files)
+    check_target(target, export.plan.source, overwrite=overwrite, nbytes=needed)
     meter = Meter(2 * sum(p.entry.output.nbytes for f in files for p in f.parts), progress, cancelled)
     clock.lap("plan")
     try:
@@ -107,13 +110,13 @@ def write_export(
             commit(part, target, overwrite=overwrite)
             clock.lap("commit")
     except OSError as error:
-        raise _disk_error(error, target) from error
+        raise _disk_error(error, target, needed) from error
     return WriteResult(
         folder=str(target),
         files=tuple(sorted(os.listdir(target))),
         tensors=sum(len(f.keys) for f in files),
         verified=verified,
-        nbytes=sum(f.layout.nbytes for f in files),
+        nbytes=needed,
         seconds=sum(clock.laps.values()),
         phases=clock.laps,
         overflow=sum(sum(f.overflow.values()) for f in filled.values()),
@@ -160,15 +163,9 @@ def check_unchanged(source: Source) -> None:
     Raises:
         CheckpointError: Somebody wrote, replaced or removed it.
     """
-    for file in source.files:
-        try:
-            same = not file.identity or identity_of(os.stat(file.path)) == tuple(file.identity)
-        except OSError:
-            same = False
-        if not same:
-            text = f"{safe_text(file.path)} changed while it was read; what was written would be a mixture."
-            fix = "Open it again once no other program writes to it."
-            raise CheckpointError("damaged", text, fix=fix, path=file.path)
+    for path in changed_files(source):
+        text = f"{safe_text(path)} changed while it was read; what was written would be a mixture."
+        raise CheckpointError("damaged", text, fix="Open it again once no other program writes to it.", path=path)
 
 
 def _write_small_files(part: Path, export: Export, report: Mapping[str, Any], index: Mapping[str, str]) -> None:
@@ -235,9 +232,11 @@ def _wrong(key: str, what: str) -> CheckpointError:
     )
 
 
-def _disk_error(error: OSError, target: Path) -> CheckpointError:
+def _disk_error(error: OSError, target: Path, needed: int) -> CheckpointError:
     shown = safe_text(str(target))
     text = f"{shown} could not be written: {error.strerror or error} (nothing was kept there)."
+    if error.errno in _FULL:
+        text += f" {needed:,} bytes are needed and {free_bytes(target):,} are free."
     return CheckpointError(
         "target-refused", text, fix="Check the disk's free space and your permissions.", path=str(target)
     )

@@ -103,6 +103,7 @@ def bad_files(folder: Path) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.case(37)
 @pytest.mark.parametrize("code", ["truncated", "lfs-pointer", "empty-file", "not-a-checkpoint", "zero-filled"])
 def test_bad_files_are_unreadable(run: Run, tmp_path: Path, code: str) -> None:
     path = bad_files(tmp_path)[code]
@@ -177,6 +178,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.case(25, 110)
 def test_hostile_names_are_escaped_everywhere(run: Run, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "m\x1b]0;x\x07", hf_shapes() | dict.fromkeys(HOSTILE, (2,)))
     for key in HOSTILE:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.leftovers import leftovers
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.target_folder import leftovers
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
 
@@ -56,26 +56,29 @@ def export(target: Path, shard: int, point: int) -> subprocess.CompletedProcess[
     return subprocess.run(words, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.case(95)
 @pytest.mark.parametrize("shard", [10**9, 60_000], ids=["single", "sharded"])
 @pytest.mark.parametrize("old", [False, True], ids=["absent", "old"])
-def test_killed_at_ten_points(tmp_path: Path, shard: int, old: bool) -> None:
+def test_killed_at_twenty_points(tmp_path: Path, shard: int, old: bool) -> None:
+    """Twenty points of a single and of a sharded export: every other one where something stood before."""
     before = hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
     target = tmp_path / "out"
     _reset(target, old)
     total = int(export(target, shard, 0).stdout)
     seen = set()
-    for point in sorted({1 + (total - 1) * i // 9 for i in range(10)}):
+    for point in sorted({1 + (total - 1) * i // 19 for i in range(old, 20, 2)}):
         _reset(target, old)
         assert export(target, shard, point).returncode == -9
         seen.add(state_of(target))
         hidden = leftovers(tmp_path)
-        assert {p.name for p in tmp_path.iterdir()} - {"out"} == {p.name for p in hidden}
+        assert {p.name for p in tmp_path.iterdir()} - {"out"} == {found.path.name for found in hidden}
+        assert not any(found.runs for found in hidden)
     assert seen <= {"old" if old else "absent", "new"}
     assert hashlib.sha256(SAMPLE.read_bytes()).hexdigest() == before
 
 
 def _reset(target: Path, old: bool) -> None:
-    for path in [target, *leftovers(target.parent)]:
+    for path in [target, *(found.path for found in leftovers(target.parent))]:
         for file in path.iterdir() if path.is_dir() else ():
             file.unlink()
         if path.is_dir():

@@ -84,6 +84,7 @@ def test_every_layout_to_every_other(tmp_path: Path, layout: str, target: str, h
     assert sorted(os.listdir(tmp_path)) == ["in", "out"]
 
 
+@pytest.mark.case(105)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("container", ["safetensors", "torch"])
 @pytest.mark.parametrize("dtype", ["keep", "bf16"])
@@ -125,6 +126,7 @@ class Countdown:
         return self.left <= 0
 
 
+@pytest.mark.case(96)
 @pytest.mark.parametrize("target", ["hf", "meta"])
 def test_cancelled_at_any_block(tmp_path: Path, target: str) -> None:
     source = saved(tmp_path / "in", "torchtune")
@@ -163,6 +165,7 @@ def with_reader(plan: Plan, make: Any) -> Plan:
     return understand(source, plan.policy)
 
 
+@pytest.mark.case(87, 90)
 @pytest.mark.parametrize("fail_at", [1, 50, 90])
 @pytest.mark.parametrize(
     ("error", "raised"),
@@ -187,6 +190,7 @@ def test_an_exception_in_a_reader_leaves_nothing(
     plan.source.close()
 
 
+@pytest.mark.case(94)
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = saved(tmp_path / "in", "meta")
 
@@ -204,6 +208,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert os.listdir(tmp_path) == ["in"]
 
 
+@pytest.mark.case(101)
 @pytest.mark.parametrize("target", ["hf", "meta"])
 @pytest.mark.parametrize("place", [0, 777, -1])
 def test_a_flipped_byte_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, place: int) -> None:
@@ -247,6 +252,7 @@ def test_a_damaged_record_is_refused(tmp_path: Path, target: str) -> None:
     assert os.listdir(tmp_path) == ["in"]
 
 
+@pytest.mark.case(88, 100)
 @pytest.mark.parametrize("change", ["touched", "replaced", "grown", "cut"])
 def test_a_source_that_changes_is_refused(tmp_path: Path, change: str) -> None:
     folder = saved(tmp_path / "in", "meta")
@@ -283,6 +289,7 @@ def test_blocked_exports_are_refused(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.case(98)
 def test_modes_obey_the_umask(tmp_path: Path) -> None:
     source = saved(tmp_path / "in", "hf")
     (source / "tokenizer.json").write_text("{}")
@@ -298,6 +305,7 @@ def test_modes_obey_the_umask(tmp_path: Path) -> None:
         assert {stat.S_IMODE(p.stat().st_mode) for p in folder.iterdir()} == {0o666 & ~mask}
 
 
+@pytest.mark.case(106)
 @pytest.mark.parametrize("target", [*LAYOUTS, "same"])
 def test_the_same_again_is_the_same_to_the_byte(tmp_path: Path, target: str) -> None:
     source = saved(tmp_path / "in", "torchtune")
@@ -562,6 +570,7 @@ def test_odd_ways_to_name_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.case(102)
 def test_a_key_that_the_container_can_not_hold(tmp_path: Path) -> None:
     plan = models.keys_plan(["__metadata__", "b"])
     with pytest.raises(CheckpointError, match="__metadata__"):

@@ -20,6 +20,7 @@ def test_the_good_files_open(tmp_path, kind):
     assert judge(tmp_path / f"x{good.suffix}", good, good.data) == "opened"
 
 
+@pytest.mark.case(85, 86)
 def test_mutants(tmp_path):
     verdicts = Counter()
     for number, (kind, good, data) in enumerate(mutants(seed=20_240_601, count=COUNT)):

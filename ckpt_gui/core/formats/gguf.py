@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
 from ckpt_gui.core.formats.gguf_config import gguf_config
 from ckpt_gui.core.formats.torch_reader import StorageReader
+from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Blocks, Extra, TensorRef
 
@@ -24,6 +25,7 @@ MAX_COUNT = 1 << 20
 MAX_ITEMS = 1 << 24
 MAX_TEXT = 1 << 24
 CHUNK = 1 << 20
+MAX_PADDING = 4096
 _PLAIN = {0: "fp32", 1: "fp16", 24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "fp64", 30: "bf16"}
 # Name, elements and bytes of a block by type number.
 _BLOCKS: dict[int, tuple[str, int, int]] = {
@@ -89,12 +91,13 @@ class GgufReader(StorageReader):
         self.file.pread_into(self._begins[storage] + offset, out)
 
 
-def read_gguf(file: HeldFile, name: str) -> GgufFile:
+def read_gguf(file: HeldFile, name: str, *, salvage: bool = False) -> GgufFile:
     """List the tensors and the metadata of a GGUF file.
 
     Args:
         file: The open file.
         name: What the refs shall call it.
+        salvage: List the whole tensors of a file that is cut short.
 
     Raises:
         CheckpointError: It is damaged, cut short, or of a version that is not known.
@@ -111,13 +114,16 @@ def read_gguf(file: HeldFile, name: str) -> GgufFile:
         key = cursor.text()
         metadata[key] = cursor.value(cursor.number("<I"))
     infos = [_read_info(cursor) for _ in range(tensors)]
-    begins = _place(cursor, infos, metadata.get("general.alignment", 32))
-    refs = tuple(TensorRef(i.name, i.dtype, i.shape, (), name, i.name) for i in infos)
+    begins = _begins(cursor, infos, metadata.get("general.alignment", 32))
+    whole = [i for i in infos if begins[i.name] + i.nbytes <= file.size]
+    if len(whole) < len(infos) and not salvage:
+        raise _cut(cursor, infos, begins, len(whole))
+    problems = [*_lost(file, infos, whole), *_trailing(cursor, infos, begins), *_problems(whole), *_split(metadata)]
+    refs = tuple(TensorRef(i.name, i.dtype, i.shape, (), name, i.name) for i in whole)
     extras = tuple(Extra((key,), type(value).__name__, safe_text(str(value), 120)) for key, value in metadata.items())
-    blocks = {i.name: Blocks(*_SIZES[i.block]) for i in infos if i.block in DECODED}
+    blocks = {i.name: Blocks(*_SIZES[i.block]) for i in whole if i.block in DECODED}
     config = gguf_config(metadata, begins)
-    problems = (*_problems(infos), *_split(metadata))
-    return GgufFile(GgufReader(file, begins), refs, extras, problems, config, blocks)
+    return GgufFile(GgufReader(file, begins), refs, extras, tuple(problems), config, blocks)
 
 
 def _read_info(cursor: _Cursor) -> _Info:
@@ -139,8 +145,8 @@ def _read_info(cursor: _Cursor) -> _Info:
     return _Info(name, (*shape[:-1], shape[-1] // elements * size), "u8", title, offset)
 
 
-def _place(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, int]:
-    """Return where each tensor begins in the file; they must lie in it, apart from each other."""
+def _begins(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, int]:
+    """Return where each tensor begins in the file; they must lie apart from each other."""
     if type(alignment) is not int or not 0 < alignment <= 1 << 20:
         raise cursor.damaged("its alignment is not a number")
     start = cursor.at + -cursor.at % alignment
@@ -152,11 +158,38 @@ def _place(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, int
         if info.offset < end:
             raise cursor.damaged(f"tensors {safe_text(before)!r} and {safe_text(info.name)!r} overlap")
         end, before = info.offset + info.nbytes, info.name
-    if start + end > cursor.file.size:
-        raise cursor.damaged(
-            f"tensor {safe_text(before)!r} ends at byte {start + end:,}, the file has {cursor.file.size:,}", "truncated"
-        )
     return begins
+
+
+def _cut(cursor: _Cursor, infos: list[_Info], begins: Mapping[str, int], whole: int) -> CheckpointError:
+    last = max(infos, key=lambda i: begins[i.name])
+    end = begins[last.name] + last.nbytes
+    what = (
+        f"tensor {safe_text(last.name)!r} ends at byte {end:,}, the file has {cursor.file.size:,}; "
+        f"{whole:,} of {len(infos):,} tensors are whole"
+    )
+    error = cursor.damaged(what, "truncated")
+    error.fix = SALVAGE_FIX if whole else error.fix
+    return error
+
+
+def _lost(file: HeldFile, infos: list[_Info], whole: list[_Info]) -> list[Finding]:
+    kept = {info.name for info in whole}
+    lost = tuple(info.name for info in infos if info.name not in kept)
+    if not lost:
+        return []
+    message = (
+        f"{show_path(file.path)} is cut short at {file.size:,} bytes: {len(whole):,} of {len(infos):,} tensors "
+        f"are whole, {len(lost):,} are lost."
+    )
+    return [Finding("truncated", "error", message, lost, "Download or copy it again.", blocking=True)]
+
+
+def _trailing(cursor: _Cursor, infos: list[_Info], begins: Mapping[str, int]) -> list[Finding]:
+    """Find bytes after the last tensor, other than those that fill it up to the alignment."""
+    end = max((begins[info.name] + info.nbytes for info in infos), default=cursor.at)
+    more = cursor.file.size - end
+    return find_trailing(cursor.file, more, "its last tensor") if more >= MAX_PADDING else []
 
 
 def _problems(infos: list[_Info]) -> list[Finding]:

@@ -7,6 +7,7 @@ Format: `numpy.lib.format`, versions 1.0 to 3.0.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
 import zlib
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.pickle_files import unsafe_in
 from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums
 from ckpt_gui.core.formats.trailing import find_trailing
@@ -23,6 +25,7 @@ from ckpt_gui.core.tensors import Extra, TensorRef, normal_strides
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER = 10_000  # as numpy itself
+MAX_OBJECTS = 8 << 20  # of an array of objects that is looked through
 _TYPES = {
     **{f"f{d.itemsize}": d.name for d in DTYPES if d.name in ("fp16", "fp32", "fp64")},
     **{f"{d.name[0]}{d.itemsize}": d.name for d in DTYPES if d.name[0] in "iu" and d.kind == "int"},
@@ -74,16 +77,49 @@ def read_npz(archive: Archive, name: str) -> TorchFile:
     Raises:
         CheckpointError: A member is damaged.
     """
+    return _read(archive, name, None)
+
+
+def salvage_npz(archive: Archive, name: str, cut: tuple[str, ...]) -> TorchFile:
+    """List the whole arrays of an archive that has lost its directory.
+
+    Args:
+        archive: The whole members.
+        name: What the refs shall call it.
+        cut: Members that are known not to be whole; what came after them nobody can tell.
+    """
+    lost = list(cut)
+    found = _read(archive, name, lost)
+    keys = tuple(member.removesuffix(".npy") for member in lost)
+    message = (
+        f"{show_path(archive.file.path)} is cut short at {archive.file.size:,} bytes: {len(found.refs):,} arrays are "
+        f"whole; those from there on are lost, and without the directory only {len(keys):,} of them can be named."
+    )
+    finding = Finding("truncated", "error", message, keys, "Download or copy it again.", blocking=True)
+    return dataclasses.replace(found, problems=(finding, *found.problems))
+
+
+def _read(archive: Archive, name: str, lost: list[str] | None) -> TorchFile:
+    """List arrays; damaged members are put into `lost` if there is such a list."""
     reader = NpzReader(archive)
     refs, extras = [], []
+    unsafe: dict[str, None] = {}
     for record in reader.records.values():
         archive.check_ratio(record)
-        made = _read_member(reader, record, name)
+        try:
+            made = _read_member(reader, record, name)
+        except CheckpointError:
+            if lost is None:
+                raise
+            lost.append(record.name)
+            continue
         if isinstance(made, TensorRef):
             refs.append(made)
         else:
             extras.append(Extra((record.name.removesuffix(".npy"),), "array", made))
-    problems = [*_unread(extras, archive), *find_trailing(archive.file, archive.trailing, "its archive")]
+            unsafe |= dict.fromkeys(_unsafe_objects(reader, record))
+    problems = [*_unsafe(tuple(unsafe), archive), *_unread(extras, archive)]
+    problems += find_trailing(archive.file, archive.trailing, "its archive")
     checksums = record_checksums(reader.records, name)
     return TorchFile("npz", reader, None, tuple(refs), tuple(extras), tuple(problems), checksums)
 
@@ -91,8 +127,7 @@ def read_npz(archive: Archive, name: str) -> TorchFile:
 def _read_member(reader: NpzReader, record: Record, file: str) -> TensorRef | str:
     """Return the array of a member, or what it holds instead."""
     head = reader.head(record, MAX_HEADER + 12)
-    width = 2 if head[6:7] == b"\x01" else 4
-    start = 8 + width + int.from_bytes(head[8 : 8 + width], "little")
+    width, start = _header_width(head), _data_start(head)
     if head[:6] != MAGIC or head[6] not in (1, 2, 3) or not 8 + width < start <= len(head):
         raise _damaged(reader.archive, record, "is no array")
     descr, fortran, shape = _parse_header(reader, record, head[8 + width : start])
@@ -111,6 +146,16 @@ def _read_member(reader: NpzReader, record: Record, file: str) -> TensorRef | st
     return TensorRef(record.name.removesuffix(".npy"), dtype.name, shape, (), file, record.name, start, strides)
 
 
+def _header_width(head: bytes) -> int:
+    return 2 if head[6:7] == b"\x01" else 4
+
+
+def _data_start(head: bytes) -> int:
+    """Return where the numbers of an array begin."""
+    width = _header_width(head)
+    return 8 + width + int.from_bytes(head[8 : 8 + width], "little")
+
+
 def _parse_header(reader: NpzReader, record: Record, text: bytes) -> tuple[Any, bool, tuple[int, ...]]:
     try:
         header = ast.literal_eval(text.decode("utf-8").strip())
@@ -123,6 +168,27 @@ def _parse_header(reader: NpzReader, record: Record, text: bytes) -> tuple[Any, 
     if not good or len(shape) > 64 or math.prod(shape) >= 1 << 62:
         raise _damaged(reader.archive, record, "has a header that cannot be read")
     return descr, fortran, shape
+
+
+def _unsafe_objects(reader: NpzReader, record: Record) -> tuple[str, ...]:
+    """Return what the pickle inside an array of objects would run."""
+    head = reader.head(record, MAX_HEADER + 12)
+    start = _data_start(head)
+    descr, _, _ = _parse_header(reader, record, head[8 + _header_width(head) : start])
+    if "O" not in str(descr) or record.size > MAX_OBJECTS or record.packed > MAX_OBJECTS:
+        return ()
+    return unsafe_in(reader.archive.content(record, MAX_OBJECTS)[start:])
+
+
+def _unsafe(names: tuple[str, ...], archive: Archive) -> list[Finding]:
+    if not names:
+        return []
+    shown = ", ".join(safe_text(name, 80) for name in names[:8])
+    message = (
+        f"{show_path(archive.file.name)} would run code in a permissive loader: arrays of objects name {shown}. "
+        "Nothing of it was run here."
+    )
+    return [Finding("unsafe-pickle", "error", message, names, "Do not load the file with allow_pickle=True.")]
 
 
 def _unread(extras: list[Extra], archive: Archive) -> list[Finding]:

@@ -24,7 +24,11 @@ def is_pickle(head: bytes) -> bool:
 
 def find_unsafe(file: HeldFile) -> tuple[str, ...]:
     """Return what the pickles at the start of a file would run in a permissive loader."""
-    data = file.read(0, min(file.size, MAX_BYTES))
+    return unsafe_in(file.read(0, min(file.size, MAX_BYTES)))
+
+
+def unsafe_in(data: bytes) -> tuple[str, ...]:
+    """Return what the pickles at the start of some bytes would run in a permissive loader."""
     unsafe: dict[str, None] = {}
     at = 0
     for _ in range(MAX_PICKLES):

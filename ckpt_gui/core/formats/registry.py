@@ -49,8 +49,8 @@ def _open_zip(file: HeldFile, name: str) -> Part:
     return _torch_part(read(archive, name), file, name)
 
 
-def _open_gguf(file: HeldFile, name: str) -> Part:
-    found = read_gguf(file, name)
+def _open_gguf(file: HeldFile, name: str, *, salvage: bool = False) -> Part:
+    found = read_gguf(file, name, salvage=salvage)
     return Part(
         "gguf", name, found.refs, found.reader, _held(file, name), found.problems, extras=found.extras,
         config=found.config, blocks=found.blocks,
@@ -92,6 +92,8 @@ SALVAGE: Mapping[str, Callable[[HeldFile, str], Part]] = {
     "safetensors": lambda file, name: _safetensors_part(file, name, salvage_header(file, name)),
     "zip": lambda file, name: _torch_part(salvage_zip(file, name), file, name),
     "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name, salvage=True), file, name),
+    "torch-tar": lambda file, name: _torch_part(read_tar(file, name, salvage=True), file, name),
+    "gguf": lambda file, name: _open_gguf(file, name, salvage=True),
 }
 
 

@@ -63,7 +63,7 @@ def read_header(file: HeldFile, name: str) -> Header:
     gc.disable()  # 1.5 times as fast for 100,000 tensors: nothing here makes cycles
     try:
         columns, metadata, problems = parse(text, file)
-        problems += _check_cover(columns, file, start)
+        problems += [*_check_start(text, file), *_check_cover(columns, file, start)]
         refs = make_refs(columns.keys, columns.dtypes, columns.shapes, name)
         begins = tuple([start + begin for begin in columns.begins])
         return Header(tuple(refs), begins, metadata, tuple(problems))
@@ -114,6 +114,13 @@ def parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[F
     return _to_columns(header, file), metadata or {}, problems
 
 
+def _check_start(text: str, file: HeldFile) -> list[Finding]:
+    if text.startswith("{"):
+        return []
+    message = f"The header of {show_path(file.name)} begins with spaces, which older readers refuse."
+    return [Finding("metadata-format", "info", message, fix="The export writes it without them.")]
+
+
 def _load(text: str, file: HeldFile, start: int) -> Any:
     try:
         value = loads(text)
@@ -123,7 +130,13 @@ def _load(text: str, file: HeldFile, start: int) -> Any:
         return value
     except BadJsonError as error:
         at = start + len(text[: error.position or 0].encode("utf-8"))
-        raise _error(file, f"has a damaged header at byte {at:,}: {error}", offset=at) from error
+        fix = SALVAGE_FIX if without_padding(text) != text else None
+        raise _error(file, f"has a damaged header at byte {at:,}: {error}", offset=at, fix=fix) from error
+
+
+def without_padding(text: str) -> str:
+    """Return a header without what careless writers put around it: a byte order mark, NUL to fill it up."""
+    return text.removeprefix("\ufeff").rstrip("\0")
 
 
 def _check_metadata(metadata: Any, file: HeldFile) -> list[Finding]:
@@ -210,9 +223,11 @@ def _check_sorted(columns: Columns, file: HeldFile) -> int:
     last, before = 0, ""
     for begin, end, key in sorted(zip(columns.begins, columns.ends, columns.keys, strict=True)):
         if begin < last:
-            _fail(file, f"has data that begins at {begin:,} and overlaps {safe_text(before)!r} up to {last:,}", key=key)
+            what = f"has data that begins at {begin:,} and overlaps {safe_text(before)!r} up to {last:,}"
+            _fail(file, what, key=key, fix=SALVAGE_FIX)
         if begin > last:
-            _fail(file, f"has data that begins at {begin:,}, which leaves a hole of {begin - last:,} bytes", key=key)
+            what = f"has data that begins at {begin:,}, which leaves a hole of {begin - last:,} bytes"
+            _fail(file, what, key=key, fix=SALVAGE_FIX)
         last, before = end, key
     return last
 
@@ -226,7 +241,7 @@ def _fail_truncated(file: HeldFile, columns: Columns, start: int, last: int) -> 
         f"is cut short: {start + last:,} bytes are expected, it has {file.size:,} ({last - have:,} missing). "
         f"{whole:,} of {len(columns.keys):,} tensors are whole; the first that is not is {safe_text(cut[0][1])!r}",
         code="truncated",
-        fix=SALVAGE_FIX,
+        fix=SALVAGE_FIX if whole else "Download or copy it again.",
         offset=file.size,
     )
 

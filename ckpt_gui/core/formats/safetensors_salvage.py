@@ -1,4 +1,4 @@
-"""The whole tensors of a damaged safetensors file: one that is cut short, or has holes.
+"""The whole tensors of a damaged safetensors file: one that is cut short, has holes, or a header badly padded.
 
 Tensors that overlap are not among them: nobody can say whose the bytes are.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.bulk import make_refs
 from ckpt_gui.core.formats.files import HeldFile, show_path
-from ckpt_gui.core.formats.safetensors_header import Header, parse, read_text
+from ckpt_gui.core.formats.safetensors_header import Header, parse, read_text, without_padding
 from ckpt_gui.core.formats.safetensors_scan import Columns
 from ckpt_gui.core.keys import safe_text
 
@@ -26,7 +26,10 @@ def salvage_header(file: HeldFile, name: str) -> Header:
         CheckpointError: The header itself is damaged.
     """
     text, start = read_text(file)
-    columns, metadata, problems = parse(text, file)
+    bare = without_padding(text)
+    columns, metadata, problems = parse(bare, file)
+    if bare != text:
+        problems.append(_padded(file))
     good = sorted(_whole(columns, file.size - start))
     kept = frozenset(good)
     lost = tuple(key for i, key in enumerate(columns.keys) if i not in kept)
@@ -35,6 +38,11 @@ def salvage_header(file: HeldFile, name: str) -> Header:
     )
     begins = tuple(start + columns.begins[i] for i in good)
     return Header(tuple(refs), begins, metadata, (*_lost(file, len(good), lost), *problems))
+
+
+def _padded(file: HeldFile) -> Finding:
+    message = f"The header of {show_path(file.name)} has a byte order mark before it or NUL bytes behind it."
+    return Finding("metadata-format", "warning", message, fix="The export writes it without them.")
 
 
 def _whole(columns: Columns, have: int) -> Iterator[int]:

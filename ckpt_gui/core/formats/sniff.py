@@ -78,6 +78,9 @@ def sniff(file: HeldFile) -> Kind:
     _refuse_others(file, head)
     if _looks_like_safetensors(file, head):
         return "safetensors"
+    unsafe = find_unsafe(file)  # a pickle may begin with any letter
+    if unsafe:
+        raise refusal(file, unsafe)
     raise _refusal(file, _describe_text(head))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
 from ckpt_gui.core.keys import safe_text
 
 BLOCK = 512
@@ -16,8 +16,12 @@ def is_tar(head: bytes) -> bool:
     return head[257:262] == b"ustar"
 
 
-def read_members(file: HeldFile) -> dict[str, tuple[int, int]]:
+def read_members(file: HeldFile, *, salvage: bool = False) -> dict[str, tuple[int, int]]:
     """Return where each plain member begins, and its bytes.
+
+    Args:
+        file: The open file.
+        salvage: Take what is there of a member that the end of the file cuts short.
 
     Raises:
         CheckpointError: A header is damaged, a member stands twice, or there are too many.
@@ -34,6 +38,8 @@ def read_members(file: HeldFile) -> dict[str, tuple[int, int]]:
         name, size, kind = _parse(file, header, at)
         start = at + BLOCK
         size, extended = (size if extended is None else extended), None
+        if start + size > file.size and salvage and kind in (b"0", b"\0") and name not in members:
+            return members | {name: (start, file.size - start)}
         if start + size > file.size:
             what = f"member {safe_text(name, 80)!r} ends at byte {start + size:,}, the file has {file.size:,}"
             raise _damaged(file, what, "truncated")
@@ -71,4 +77,5 @@ def _pax_size(data: bytes) -> int | None:
 
 
 def _damaged(file: HeldFile, what: str, code: str = "damaged") -> CheckpointError:
-    return CheckpointError(code, f"{show_path(file.path)} is a damaged tar archive: {what}.", path=file.path)
+    fix = SALVAGE_FIX if code == "truncated" else None
+    return CheckpointError(code, f"{show_path(file.path)} is a damaged tar archive: {what}.", fix=fix, path=file.path)

@@ -179,7 +179,7 @@ def _fail_truncated(file: HeldFile, needed: int, number: int, count: int) -> NoR
         "truncated",
         f"{show_path(file.path)} is cut short: storage {number + 1:,} of {count:,} ends at byte {needed:,}, "
         f"the file has {file.size:,} ({needed - file.size:,} missing).",
-        fix=SALVAGE_FIX,
+        fix=SALVAGE_FIX if number else "Download or copy it again.",
         path=file.path,
         offset=file.size,
     )

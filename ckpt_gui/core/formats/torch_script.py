@@ -11,6 +11,7 @@ from typing import Any
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.pickle_records import stray_pickles
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_zip import TorchZipReader, find_storages, is_swapped, record_checksums
@@ -43,7 +44,7 @@ def read_script(archive: Archive, name: str) -> TorchFile:
         {key: record.size for key, record in storages.items()},
         _without_own(result),
         {} if swapped else record_checksums(storages, name),
-        [_finding(file.name), *find_trailing(file, archive.trailing, "its archive")],
+        [_finding(file.name), *stray_pickles(archive), *find_trailing(file, archive.trailing, "its archive")],
     )
     refs = tuple(dataclasses.replace(ref, key=".".join(ref.path), section=()) for ref in found.refs)
     return dataclasses.replace(found, refs=refs, tree=_flat(refs))

@@ -17,30 +17,32 @@ from ckpt_gui.core.formats.pickle_global import Global, are_counts
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.tar_archive import read_members
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles
-from ckpt_gui.core.formats.torch_legacy import LegacyReader, Place, old_form
+from ckpt_gui.core.formats.torch_legacy import LegacyReader, Place, lost_tensors, old_form
 from ckpt_gui.core.formats.torch_values import StorageInfo, TensorStub
 
 WINDOWS = (1 << 12, 1 << 18, 1 << 24)
 MAX_COUNT = 1 << 20
 MAX_DIMS = 64
+LOST = "lost "  # before the number of a storage that is not in the file any more
 
 
-def read_tar(file: HeldFile, name: str) -> TorchFile:
+def read_tar(file: HeldFile, name: str, *, salvage: bool = False) -> TorchFile:
     """Parse a torch file of 2016.
 
     Args:
         file: The open file.
         name: What the refs shall call it.
+        salvage: List the whole tensors of a file that is cut short within its storages, which come last.
 
     Raises:
         CheckpointError: It is damaged, or no torch file.
     """
-    members = read_members(file)
+    members = read_members(file, salvage=salvage)
     if not {"storages", "tensors", "pickle"} <= members.keys():
         message = f"{show_path(file.path)} is a tar archive that torch did not write, not a checkpoint."
         raise CheckpointError("not-a-checkpoint", message, fix="Unpack it and open the files in it.", path=file.path)
     try:
-        return _Reading(file).read(members, name)
+        return _Reading(file, salvage=salvage).read(members, name)
     except PickleError as error:
         raise refusal(file, error.unsafe) if error.unsafe else error from None
 
@@ -48,8 +50,9 @@ def read_tar(file: HeldFile, name: str) -> TorchFile:
 class _Reading:
     """The reading of one file."""
 
-    def __init__(self, file: HeldFile) -> None:
+    def __init__(self, file: HeldFile, *, salvage: bool) -> None:
         self.file = file
+        self.salvage = salvage
         self.pickles: list[PickleResult] = []
         self.objects: dict[int, StorageInfo | TensorStub] = {}
         self.places: dict[str, Place] = {}
@@ -57,7 +60,11 @@ class _Reading:
 
     def read(self, members: dict[str, Place], name: str) -> TorchFile:
         self._enter(members["storages"])
-        self._storages()
+        try:
+            self._storages()
+        except CheckpointError:  # what was read of them until then is whole
+            if not self.salvage or self.end < self.file.size:
+                raise
         self._enter(members["tensors"])
         self._tensors()
         start, size = members["pickle"]
@@ -68,7 +75,8 @@ class _Reading:
         reader = LegacyReader(self.file, self.places)
         note = old_form(self.file.name, "in 2016 (a tar archive)")
         pickle = merge_pickles([*self.pickles, result])
-        return make_file("torch-tar", name, reader, sizes, pickle, problems=[note])
+        found = make_file("torch-tar", name, reader, sizes, pickle, problems=[note])
+        return lost_tensors(found, self.file) if self.salvage else found
 
     def _enter(self, place: Place) -> None:
         self.at, self.end = place[0], place[0] + place[1]
@@ -136,6 +144,8 @@ class _Reading:
             if type(described) is not tuple or len(described) != 3:
                 raise self._damaged("a tensor is not described")
             storage = self.objects.get(_id(described[1]))
+            if storage is None and self.salvage:
+                storage = StorageInfo(None, f"{LOST}{_id(described[1])}", "", 0)
             if not isinstance(storage, StorageInfo):
                 raise self._damaged("a tensor is of a storage that is not there")
             ndim, _ = self._numbers("<2i")

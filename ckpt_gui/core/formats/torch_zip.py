@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.inflate import InflatedRecord
+from ckpt_gui.core.formats.pickle_records import refuse_unsafe, stray_pickles
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_layout import layout
@@ -135,7 +136,7 @@ def _read(archive: Archive, name: str) -> TorchFile:
         {key: record.size for key, record in storages.items()},
         result,
         checksums,
-        [*_version(archive), *find_trailing(file, archive.trailing, "its archive")],
+        [*stray_pickles(archive), *_version(archive), *find_trailing(file, archive.trailing, "its archive")],
     )
 
 
@@ -157,6 +158,7 @@ def _find_pickle(archive: Archive) -> Record:
             f"{path} can be read in two ways: its records lie in more than one folder.",
             path=archive.file.path,
         )
+    refuse_unsafe(archive)
     what = "a zip archive without data.pkl"
     raise CheckpointError(
         "not-a-checkpoint", f"{path} is {what}, not a checkpoint that can be read here.", path=archive.file.path

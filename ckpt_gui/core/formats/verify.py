@@ -7,6 +7,7 @@ was found in them means nothing.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -14,12 +15,13 @@ from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.files import identity_of, show_path
 from ckpt_gui.core.formats.published import known_of, verify_published
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
 
 BLOCK = 4 << 20
+MAX_VIEW = 1 << 30
 ZIP_MAGIC = b"PK\x03\x04"
 Progress = Callable[[str, int, int], None]
 
@@ -76,7 +78,7 @@ def verify_checksums(
     users: dict[tuple[str, str], list[str]] = defaultdict(list)
     for ref in source.refs:
         users[ref.file, ref.storage].append(ref.full_key)
-    found = _hidden_archives(source)
+    found = [*_hidden_archives(source), *_nested_archives([run for _, run in runs]), *_odd_truth(source, cancelled)]
     total, done = sum(run.nbytes for _, run in runs), 0
     for name, run in runs:
         if run.file in blind:
@@ -89,7 +91,27 @@ def verify_checksums(
     published = verify_published(source, progress, cancelled)
     sure = {file.name for file in source.files if known_of(file)}
     bare = [n for n, reader in source.readers.items() if n and n not in sure and not isinstance(reader, HasChecksums)]
-    return [*found, *published, *_without(sorted(blind - sure), bare)]
+    return [*found, *published, *_changed(source), *_without(sorted(blind - sure), bare)]
+
+
+def changed_files(source: Source) -> list[str]:
+    """Return the files of a source that are not as they were when it was opened: written, replaced, or gone."""
+    return [file.path for file in source.files if file.identity and not _is_same(file)]
+
+
+def _is_same(file: SourceFile) -> bool:
+    try:
+        return identity_of(os.stat(file.path)) == tuple(file.identity)
+    except OSError:
+        return False
+
+
+def _changed(source: Source) -> list[Finding]:
+    found = changed_files(source)
+    if not found:
+        return []
+    message = f"{_names(found)} changed since it was opened; what is said here is about what was read before."
+    return [Finding("damaged", "error", message, fix="Open it again once no other program writes to it.")]
 
 
 def _report(progress: Progress | None, cancelled: Callable[[], bool] | None, total: int, done: int, more: int) -> None:
@@ -147,6 +169,49 @@ def _hidden_archives(source: Source) -> list[Finding]:
         return []
     message = f"`{safe_text(hidden[0], 120)}` holds a zip archive in place of numbers; nothing of it was opened."
     return [Finding("foreign-object", "warning", message, hidden, "An export carries it as the bytes that it is.")]
+
+
+def _nested_archives(runs: list[Checked]) -> list[Finding]:
+    """Find archives among the records that no tensor needs."""
+    nested = [run.name for run in runs if run.storage is None and _begins_record(run)]
+    if not nested:
+        return []
+    message = f"Record {safe_text(nested[0], 80)} is a zip archive of its own; nothing of it was opened."
+    return [Finding("foreign-object", "warning", message, fix="The export leaves it out.")]
+
+
+def _begins_record(run: Checked) -> bool:
+    head = bytearray(len(ZIP_MAGIC))
+    try:
+        run.fill(0, memoryview(head)[: min(len(head), run.nbytes)])
+    except CheckpointError:  # told by its checksum
+        return False
+    return head == ZIP_MAGIC
+
+
+def _odd_truth(source: Source, cancelled: Callable[[], bool] | None) -> list[Finding]:
+    """Find truth values that are neither 0 nor 1: programs do not agree on what they mean."""
+    room = max(MAX_VIEW, sum(file.size for file in source.files))  # views may be of any size
+    refs = [ref for ref in source.refs if ref.dtype == "bool" and ref.nbytes <= room]
+    odd = tuple(ref.full_key for ref in refs if _is_odd(source, ref, cancelled))
+    if not odd:
+        return []
+    what = f"{len(odd):,} tensors of truth values hold" if len(odd) > 1 else f"`{safe_text(odd[0], 120)}` holds"
+    message = f"{what} bytes that are neither 0 nor 1."
+    return [Finding("odd-bool", "warning", message, odd, "An export keeps the bytes as they are.")]
+
+
+def _is_odd(source: Source, ref: TensorRef, cancelled: Callable[[], bool] | None) -> bool:
+    for start in range(0, ref.nbytes, BLOCK):
+        if cancelled and cancelled():
+            raise Cancelled
+        try:
+            block = source.read(ref, start, min(start + BLOCK, ref.nbytes))
+        except CheckpointError:  # told where checksums are compared
+            return False
+        if block.translate(None, b"\0\1"):
+            return True
+    return False
 
 
 def _begins(source: Source, ref: TensorRef) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.npz import salvage_npz
 from ckpt_gui.core.formats.pickle_vm import PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_legacy import StorageNames, lost_tensors
@@ -50,10 +51,12 @@ def salvage_zip(file: HeldFile, name: str) -> TorchFile:
     """
     walk = _Walk(file)
     walk.run()
+    if walk.pickle is None and walk.is_npz():
+        return salvage_npz(Archive(file, walk.root or "", walk.records, file.size, 0), name, walk.cut)
     if walk.pickle is None:
         text = f"{show_path(file.path)} is cut short before the end of its pickle; no tensor can be listed."
         raise CheckpointError("truncated", text, fix="Download or copy it again.", path=file.path)
-    archive = Archive(file, walk.root, walk.records, file.size, 0)
+    archive = Archive(file, walk.root or "", walk.records, file.size, 0)
     storages = {key[5:]: record for key, record in walk.records.items() if key.startswith("data/")}
     for record in storages.values():
         archive.check_ratio(record)
@@ -69,7 +72,8 @@ class _Walk:
 
     def __init__(self, file: HeldFile) -> None:
         self.file = file
-        self.root = ""
+        self.root: str | None = None
+        self.cut: tuple[str, ...] = ()  # the record in which the file ends
         self.records: dict[str, Record] = {}
         self.pickle: PickleResult | None = None
         self._sizes: Mapping[str, int] = {}
@@ -80,17 +84,24 @@ class _Walk:
             header = self._header(at)
             if header is None:
                 return
-            root, _, key = header.name.partition("/")
-            self.root = self.root or root
+            root, slash, key = header.name.partition("/")
+            if not slash or header.name.endswith(".npy"):  # arrays may lie in folders of any name
+                root, key = "", header.name
+            self.root = root if self.root is None else self.root
             if root != self.root or not key or key in self.records:
                 return
             found = self._measure(header, key)
             if found is None or header.start + found[0] > self.file.size:
+                self.cut = (header.name,)
                 return
             size, crc, following = found
             whole = size if header.method == STORED else header.size
             self.records[key] = Record(header.name, header.method, crc, size, whole, at)
             at = following
+
+    def is_npz(self) -> bool:
+        """True if what was found is arrays of NumPy."""
+        return bool(self.records) and all(name.endswith(".npy") for name in (*self.records, *self.cut))
 
     def _header(self, at: int) -> _Header | None:
         if at + _LOCAL.size > self.file.size:

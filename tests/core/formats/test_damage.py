@@ -52,6 +52,7 @@ FILES = {
 }
 
 
+@pytest.mark.case(20, 71)
 @pytest.mark.parametrize("kind", FILES)
 def test_salvage_of_every_cut(tmp_path, kind):
     good = FILES[kind]
@@ -95,6 +96,7 @@ def test_salvage_is_only_for_damage(tmp_path):
             open_checkpoint(b.write(tmp_path / "x.bin", data), salvage=True)
 
 
+@pytest.mark.case(17)
 def test_salvage_of_holes_and_overlaps(tmp_path):
     header = {"a": b.entry("U8", [4], 0, 4), "b": b.entry("U8", [4], 6, 10), "c": b.entry("U8", [4], 8, 12)}
     header |= {"d": b.entry("U8", [2], 12, 14), "e": b.entry("U8", [0], 0, 0)}
@@ -136,6 +138,7 @@ def test_whole_files_fit_their_checksums(tmp_path, kind):
             verify_checksums(source, cancelled=lambda: True)
 
 
+@pytest.mark.case(66)
 @pytest.mark.parametrize("kind", ["torch", "zip by hand"])
 def test_a_flipped_byte_names_its_tensor(tmp_path, kind):
     data = bytearray(FILES[kind])
@@ -155,6 +158,7 @@ def test_a_damaged_local_header_names_its_tensor(tmp_path):
         assert [f.keys for f in verify_checksums(source)] == [("layers.2.weight",)]
 
 
+@pytest.mark.case(66)
 def test_written_without_checksums(tmp_path):
     torch.serialization.set_crc32_options(False)
     try:
@@ -186,6 +190,7 @@ def test_checksums_of_distributed_checkpoints(tmp_path):
         assert [f.keys for f in verify_checksums(source)] == [("w",)]
 
 
+@pytest.mark.case(38)
 def test_an_archive_hidden_in_a_tensor_is_noted(tmp_path):
     hidden = np.frombuffer(by_hand(), np.uint8)
     path = b.write(tmp_path / "x.safetensors", b.safetensors_bytes({"a": hidden, "w": ARRAYS["layers.0.weight"]}))
@@ -202,6 +207,7 @@ TAILS = {
 }
 
 
+@pytest.mark.case(19)
 @pytest.mark.parametrize(("tail", "words"), TAILS.values(), ids=TAILS)
 @pytest.mark.parametrize("kind", ["safetensors", "torch legacy"])
 def test_trailing_bytes_are_described(tmp_path, kind, tail, words):

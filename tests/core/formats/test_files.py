@@ -37,6 +37,7 @@ def test_past_the_end(path):
     assert caught.value.code == "truncated"
 
 
+@pytest.mark.case(87)
 def test_shrinks_while_open(path):
     file = HeldFile(path)
     os.truncate(path, 50)
@@ -45,6 +46,7 @@ def test_shrinks_while_open(path):
     assert caught.value.code == "truncated"
 
 
+@pytest.mark.case(88)
 @pytest.mark.parametrize("how", ["write", "replace", "delete"])
 def test_changes_are_noticed(path, tmp_path, how):
     file = HeldFile(path)
@@ -59,6 +61,7 @@ def test_changes_are_noticed(path, tmp_path, how):
         file.check_unchanged()
 
 
+@pytest.mark.case(88)
 def test_a_replaced_file_is_not_opened_again(path, tmp_path):
     file = HeldFile(path)
     os.replace(b.write(tmp_path / "g", bytes(200)), path)
@@ -101,6 +104,7 @@ with open_checkpoint(sys.argv[1]) as source:
 """
 
 
+@pytest.mark.case(47)
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_a_thousand_shards_with_64_descriptors_and_without_numpy(tmp_path):
     import numpy as np

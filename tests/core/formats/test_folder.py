@@ -69,6 +69,7 @@ INDEX_CASES = {
 }
 
 
+@pytest.mark.case(42, 43, 44)
 @pytest.mark.parametrize(("weight_map", "total", "problem"), INDEX_CASES.values(), ids=INDEX_CASES)
 def test_index_that_disagrees(tmp_path, weight_map, total, problem):
     with open_checkpoint(sharded(tmp_path / "m", weight_map, total)) as source:
@@ -76,6 +77,7 @@ def test_index_that_disagrees(tmp_path, weight_map, total, problem):
         assert "a" in [r.key for r in source.refs]
 
 
+@pytest.mark.case(42)
 def test_missing_shard_names_its_keys(tmp_path):
     folder = sharded(tmp_path / "m")
     (folder / SHARDS[1]).unlink()
@@ -84,12 +86,14 @@ def test_missing_shard_names_its_keys(tmp_path):
         assert "1 of 2 shards" in source.problems[0].message
 
 
+@pytest.mark.case(43)
 def test_key_outside_the_index(tmp_path):
     folder = sharded(tmp_path / "m", total=None, **{SHARDS[1]: shard("b", "extra")})
     with open_checkpoint(folder) as source:
         assert [(p.code, p.keys) for p in source.problems] == [("shard-unindexed", ("extra",))]
 
 
+@pytest.mark.case(43)
 def test_key_in_two_shards(tmp_path):
     folder = sharded(tmp_path / "m", **{SHARDS[1]: shard("b", "a")})
     with open_checkpoint(folder) as source:
@@ -127,6 +131,7 @@ UNSAFE = [
 UNSAFE += ["a:b", " a", "a.", "x\x1b[0m", "a" * 300]
 
 
+@pytest.mark.case(40)
 @pytest.mark.parametrize("name", UNSAFE)
 def test_unsafe_shard_names_are_refused_before_any_open(tmp_path, name, monkeypatch):
     folder = sharded(tmp_path / "m", {"a": SHARDS[0], "b": name})
@@ -139,6 +144,7 @@ def test_unsafe_shard_names_are_refused_before_any_open(tmp_path, name, monkeypa
     assert opened == ["model.safetensors.index.json"]
 
 
+@pytest.mark.case(41)
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
 def test_links(tmp_path):
     cache = tmp_path / "cache"
@@ -157,6 +163,7 @@ def test_links(tmp_path):
     assert caught.value.code == "index-unsafe"
 
 
+@pytest.mark.case(45)
 @pytest.mark.parametrize(
     "text",
     ["[]", "{}", '{"weight_map": null}', '{"weight_map": []}', '{"weight_map": {"a": 1}}', "{", '{"weight_map": {}}'],
@@ -294,6 +301,7 @@ SNIFFED = {
 }
 
 
+@pytest.mark.case(37, 82)
 @pytest.mark.parametrize(("data", "code", "words"), SNIFFED.values(), ids=SNIFFED)
 @pytest.mark.parametrize("name", ["x.bin", "model.safetensors"])
 def test_named_for_what_it_is(tmp_path, data, code, words, name):
@@ -303,6 +311,7 @@ def test_named_for_what_it_is(tmp_path, data, code, words, name):
         open_checkpoint(b.write(tmp_path / name, data))
 
 
+@pytest.mark.case(37)
 def test_zip_that_is_called_safetensors(tmp_path):
     with open_checkpoint(b.write(tmp_path / "x.safetensors", TORCH)) as source:
         assert problems(source) == [("misnamed-file", "warning", False)]
@@ -315,6 +324,7 @@ def test_paths_that_name_no_file(path):
     assert caught.value.code == "not-a-checkpoint"
 
 
+@pytest.mark.case(89)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_special_files(tmp_path):
     os.mkfifo(tmp_path / "pipe")
@@ -330,6 +340,7 @@ def test_special_files(tmp_path):
         open_checkpoint("/dev/zero")
 
 
+@pytest.mark.case(25, 89)
 def test_hostile_names_are_escaped(tmp_path):
     path = tmp_path / "a\x1b[31m\nb.bin"
     try:
@@ -345,6 +356,7 @@ def test_hostile_names_are_escaped(tmp_path):
 LEGACY = [b.pickled(b.number(0x1950A86A20F9469CFC6C)), b.pickled(b.number(1001)), b.pickled(b.dict_of({}))]
 
 
+@pytest.mark.case(52, 53, 54)
 @pytest.mark.parametrize(
     "data",
     [

@@ -39,6 +39,7 @@ def code_of(path):
 # ---- sizes
 
 
+@pytest.mark.case(4)
 def test_a_header_of_exactly_the_limit_opens(tmp_path):
     text = json.dumps({"a": b.entry("F32", [6], 0, 24)}).encode()
     data = struct.pack("<Q", 100_000_000) + text + b" " * (100_000_000 - len(text)) + W.tobytes()
@@ -46,17 +47,20 @@ def test_a_header_of_exactly_the_limit_opens(tmp_path):
         assert source.read(source.refs[0]) == W.tobytes()
 
 
+@pytest.mark.case(16)
 def test_a_hundred_thousand_overlaps_are_refused(tmp_path, frugal):
     header = {f"layers.{i}.weight": b.entry("F32", [6], 0, 24) for i in range(100_000)}
     assert code_of(b.write(tmp_path / "x.safetensors", b.raw_safetensors(header, W.tobytes()))) == "damaged"
 
 
+@pytest.mark.case(30)
 def test_a_hundred_thousand_tensors_open(tmp_path, frugal):
     header = {f"layers.{i}.weight": b.entry("F32", [0], 0, 0) for i in range(100_000)}
     with open_checkpoint(b.write(tmp_path / "x.safetensors", b.raw_safetensors(header))) as source:
         assert len(source.refs) == 100_000
 
 
+@pytest.mark.case(84)
 def test_twenty_thousand_storages_open(tmp_path, frugal):
     body = b.dict_of({f"w{i}": b.tensor(str(i), [1]) for i in range(20_000)})
     data = b.torch_bytes(body, {str(i): W[:1] for i in range(20_000)})
@@ -64,6 +68,7 @@ def test_twenty_thousand_storages_open(tmp_path, frugal):
         assert len(source.refs) == 20_000
 
 
+@pytest.mark.case(60)
 def test_two_to_the_forty_elements_of_six(tmp_path, frugal):
     body = b.dict_of({"w": b.tensor("0", [1 << 40, 6], numel=6, strides=[0, 1])})
     with open_checkpoint(b.write(tmp_path / "x.pt", b.torch_bytes(body, {"0": W}))) as source:
@@ -73,6 +78,7 @@ def test_two_to_the_forty_elements_of_six(tmp_path, frugal):
         assert source.read(source.refs[0], (1 << 40) * 24 - 24) == W.tobytes()
 
 
+@pytest.mark.case(73)
 def test_five_gigabytes_in_one_record(tmp_path, frugal):
     numel = 5 << 28
     made = layout({"w": StoredTensor(TensorSpec("w", "fp32", (numel,)), "0")})
@@ -89,6 +95,7 @@ def test_five_gigabytes_in_one_record(tmp_path, frugal):
 # ---- structure
 
 
+@pytest.mark.case(72)
 def test_central_entries_that_overlap(tmp_path):
     """Two entries that lie over each other: a bomb without nesting."""
     data = b.torch_bytes(b.dict_of({"w": b.tensor("0", [6]), "v": b.tensor("1", [6])}), {"0": W, "1": W})
@@ -119,6 +126,7 @@ def test_folder_entries_of_an_archive_packed_by_hand(tmp_path):
         assert source.read(source.refs[0]) == W.tobytes()
 
 
+@pytest.mark.case(69)
 def test_no_version_and_no_byte_order(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pt", "w") as archive:
         archive.writestr("a/data.pkl", b.pickled(b.dict_of({"w": b.tensor("0", [6])})))
@@ -128,6 +136,7 @@ def test_no_version_and_no_byte_order(tmp_path):
         assert source.read(source.refs[0]) == W.tobytes()
 
 
+@pytest.mark.case(67)
 def test_an_archive_in_an_archive(tmp_path):
     inner = b.torch_bytes(b.dict_of({"evil": b.tensor("0", [6])}), {"0": W})
     data = b.torch_bytes(b.dict_of({"w": b.tensor("0", [6])}), {"0": W}, more=[("archive/extra.zip", inner)])
@@ -135,6 +144,7 @@ def test_an_archive_in_an_archive(tmp_path):
         assert [r.key for r in source.refs] == ["w"]
 
 
+@pytest.mark.case(61, 78)
 def test_quantised_torch_tensors_are_named(tmp_path):
     scale = b.tuple_of(b.name("torch", "per_tensor_affine"), b"G" + struct.pack(">d", 0.5), b.number(0))
     numbers = (b.number(0), b.tuple_of(b.number(600)), b.tuple_of(b.number(1)), scale, b"\x89", b"}")
@@ -148,6 +158,7 @@ def test_quantised_torch_tensors_are_named(tmp_path):
         assert "unknown type" in error.message  # noqa: PT017 - either names it
 
 
+@pytest.mark.case(74)
 def test_the_same_path_written_in_two_ways(tmp_path):
     body = b.dict_of({"a.b": b.tensor("0", [6]), "a": b.dict_of({"b": b.tensor("1", [6])})})
     with open_checkpoint(b.write(tmp_path / "x.pt", b.torch_bytes(body, {"0": W, "1": W + 1}))) as source:
@@ -169,6 +180,7 @@ def sharded(folder, weight_map):
     return folder
 
 
+@pytest.mark.case(46)
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device link", "loop", "the index itself"])
 def test_a_shard_that_is_no_file(tmp_path, kind, frugal):
     folder = sharded(tmp_path / "m", {"a": SHARDS[0], "b": SHARDS[1]})
@@ -191,6 +203,7 @@ def test_a_shard_that_is_no_file(tmp_path, kind, frugal):
         assert error.code in ("index-unsafe", "not-a-checkpoint")  # noqa: PT017 - either is right
 
 
+@pytest.mark.case(49)
 def test_names_of_shards_that_differ_in_case(tmp_path):
     folder = sharded(tmp_path / "m", {"a": SHARDS[0], "b": SHARDS[0].upper()})
     b.write(folder / SHARDS[0].upper(), b.safetensors_bytes({"b": W}, {"format": "pt"}))
@@ -198,6 +211,7 @@ def test_names_of_shards_that_differ_in_case(tmp_path):
         assert [(p.code, p.severity) for p in source.problems] == [("index-stale", "warning")]
 
 
+@pytest.mark.case(48)
 def test_an_index_of_three_hundred_thousand_keys(tmp_path, frugal):
     keys = {f"model.layers.{i}.weight": SHARDS[0] for i in range(300_000)}
     with open_checkpoint(sharded(tmp_path / "m", keys)) as source:
@@ -207,6 +221,7 @@ def test_an_index_of_three_hundred_thousand_keys(tmp_path, frugal):
 # ---- faults
 
 
+@pytest.mark.case(90)
 def test_an_error_of_the_disk_names_the_file(tmp_path, monkeypatch):
     path = b.write(tmp_path / "x.safetensors", b.safetensors_bytes({"a": W, "b": W}, {"format": "pt"}))
     with open_checkpoint(path) as source:
@@ -223,6 +238,7 @@ def test_an_error_of_the_disk_names_the_file(tmp_path, monkeypatch):
             source.read(source.refs[1])
 
 
+@pytest.mark.case(89)
 @pytest.mark.parametrize("name", ["a b.pt", "a\nb.pt", "\x1b[31m.pt", b"\xff\xfe.pt", "é" * 100 + ".pt", "%s{}.pt"])
 def test_odd_names_of_files(tmp_path, name):
     path = os.path.join(os.fsencode(tmp_path), os.fsencode(name))
@@ -238,11 +254,13 @@ def test_odd_names_of_files(tmp_path, name):
     assert caught.value.message.isprintable()
 
 
+@pytest.mark.case(89)
 def test_a_link_to_nothing(tmp_path):
     (tmp_path / "x.pt").symlink_to(tmp_path / "gone")
     assert code_of(tmp_path / "x.pt") == "not-a-checkpoint"
 
 
+@pytest.mark.case(88)
 def test_a_file_replaced_while_open_is_noticed_before_an_export(tmp_path):
     for name, data in {
         "x.safetensors": b.safetensors_bytes({"a": W}, {"format": "pt"}),

@@ -27,6 +27,7 @@ def open_bytes(tmp_path, data, name="x.safetensors"):
     return open_checkpoint(write(tmp_path / name, data))
 
 
+@pytest.mark.case(1)
 def test_good_file(tmp_path):
     arrays = {"b": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.array(3, dtype=np.int64)}
     with open_bytes(tmp_path, safetensors_bytes(arrays, {"format": "pt"})) as source:
@@ -88,6 +89,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.case(2, 3, 4, 5, 6, 8, 12, 13, 14, 16, 17, 18, 21, 22, 26, 27, 28, 29, 33)
 @pytest.mark.parametrize(("data", "code"), REFUSED.values(), ids=REFUSED)
 def test_refused(tmp_path, data, code):
     with pytest.raises(CheckpointError) as caught:
@@ -100,6 +102,7 @@ def twice(text):
     return raw_safetensors(text.replace("E", json.dumps(ONE)), F4)
 
 
+@pytest.mark.case(9, 10)
 @pytest.mark.parametrize(
     "data",
     [
@@ -137,6 +140,7 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.case(7, 15, 22, 23, 24, 31, 32, 33, 36)
 @pytest.mark.parametrize(("data", "keys"), ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(tmp_path, data, keys):
     with open_bytes(tmp_path, data) as source:
@@ -144,6 +148,7 @@ def test_accepted(tmp_path, data, keys):
         assert not [p for p in source.problems if p.severity == "error"]
 
 
+@pytest.mark.case(11, 19)
 @pytest.mark.parametrize(
     ("data", "code"),
     [
@@ -166,6 +171,7 @@ def test_a_header_length_that_looks_like_another_format(tmp_path, length):
         assert [r.key for r in source.refs] == ["a"]
 
 
+@pytest.mark.case(20)
 def test_truncated_says_what_is_whole(tmp_path):
     data = safetensors_bytes({k: np.zeros(4, np.float32) for k in "abc"})
     with pytest.raises(CheckpointError, match=r"20 missing.*1 of 3 tensors are whole.*'b'") as caught:
@@ -173,6 +179,7 @@ def test_truncated_says_what_is_whole(tmp_path):
     assert caught.value.code == "truncated"
 
 
+@pytest.mark.case(4)
 def test_a_huge_header_is_refused_unread(tmp_path):
     path = tmp_path / "x.safetensors"
     with open(path, "wb") as file:
@@ -182,6 +189,7 @@ def test_a_huge_header_is_refused_unread(tmp_path):
         open_checkpoint(path)
 
 
+@pytest.mark.case(39)
 def test_six_gigabytes_open_without_being_read(tmp_path):
     path = tmp_path / "sparse.safetensors"
     size = 3 << 30
@@ -230,6 +238,7 @@ def test_layout_is_that_of_safetensors(tmp_path):
         assert {r.key: source.readers[r.file].region(r)[0] for r in source.refs} == made.offsets
 
 
+@pytest.mark.case(24, 102)
 @pytest.mark.parametrize("key", ["", "__metadata__", "a\ud800"])
 def test_layout_refuses_keys_that_the_format_cannot_hold(key):
     with pytest.raises(CheckpointError, match="cannot hold"):
@@ -249,6 +258,7 @@ def test_layout_refuses_tensors_that_the_format_cannot_hold(specs):
         safetensors.layout(specs, {})
 
 
+@pytest.mark.case(104)
 def test_layout_refuses_a_header_above_the_limit(monkeypatch):
     monkeypatch.setattr(safetensors, "MAX_HEADER", 100)
     with pytest.raises(CheckpointError) as caught:
@@ -256,6 +266,7 @@ def test_layout_refuses_a_header_above_the_limit(monkeypatch):
     assert caught.value.code == "limit-exceeded"
 
 
+@pytest.mark.case(86)
 def test_same_verdict_and_bytes_as_the_reference(tmp_path):
     reference = pytest.importorskip("safetensors")
     reference_numpy = pytest.importorskip("safetensors.numpy")

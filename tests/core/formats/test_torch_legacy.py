@@ -45,6 +45,7 @@ def outcome(path):
         return error.code, []
 
 
+@pytest.mark.case(51)
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol:UserWarning")
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_equal_to_torch(tmp_path, protocol):
@@ -88,6 +89,7 @@ def test_module_with_source(tmp_path):
         assert "foreign-object" in [p.code for p in source.problems]
 
 
+@pytest.mark.case(71)
 def test_cut_anywhere(tmp_path):
     data = stream(b.dict_of({"a": b.tensor("0", [6]), "b": b.tensor("1", [3])}), {"0": W, "1": W[:3]})
     for cut in range(20, len(data)):
@@ -97,6 +99,7 @@ def test_cut_anywhere(tmp_path):
     assert "(1 missing)" in caught.value.message
 
 
+@pytest.mark.case(57)
 def test_two_billion_elements_in_a_small_file(tmp_path):
     body = b.dict_of({"w": b.tensor("0", [2_000_000_000])})
     data = stream(body, {"0": W}, counts={"0": 2_000_000_000})
@@ -126,6 +129,7 @@ def test_trailing_bytes(tmp_path):
         assert {p.code: p.message for p in source.problems}["trailing-bytes"].count("5 bytes")
 
 
+@pytest.mark.case(52)
 @pytest.mark.parametrize("tail", [b"", b"\xff\xff junk"], ids=["whole", "then junk"])
 def test_nothing_runs(tmp_path, tail):
     canary = tmp_path / "canary"
@@ -136,6 +140,7 @@ def test_nothing_runs(tmp_path, tail):
     assert not canary.exists()
 
 
+@pytest.mark.case(52)
 def test_an_attack_in_any_of_its_pickles_is_told(tmp_path):
     attack = b.pickled(b.call(b.name("os", "system"), b.text("true")))
     data = b.pickled(b"\x8a\x0a" + MAGIC.to_bytes(10, "little")) + attack
@@ -192,6 +197,7 @@ def test_tar_equal_to_torch(tmp_path):
         assert {r.key: source.read(r) for r in source.refs} == {k: raw(v) for k, v in expected.items()}
 
 
+@pytest.mark.case(52)
 def test_tar_that_carries_an_attack(tmp_path):
     canary = tmp_path / "canary"
     attack = b.call(b.name("posix", "system"), b.text(f"touch {canary}"))

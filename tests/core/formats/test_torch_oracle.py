@@ -37,6 +37,7 @@ def raw(tensor):
     return flat.clone().view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
+@pytest.mark.case(51, 78)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_type(tmp_path, dtype):
     tensor = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype))
@@ -46,6 +47,7 @@ def test_every_type(tmp_path, dtype):
         assert source.read(source.refs[0]) == raw(tensor)
 
 
+@pytest.mark.case(51, 77)
 def test_views_parameters_modules_and_training_state(tmp_path):
     w = torch.randn(6, 8)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
@@ -81,6 +83,7 @@ def test_protocols_and_whole_modules(tmp_path):
             ]
 
 
+@pytest.mark.case(78)
 def test_tensors_that_hold_no_plain_values(tmp_path):
     sparse = torch.eye(3).to_sparse()
     torch.save({"meta": torch.zeros(2, device="meta"), "sparse": sparse, "w": torch.ones(2)}, tmp_path / "x.pt")

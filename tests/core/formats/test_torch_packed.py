@@ -44,6 +44,7 @@ def tensors():
     return made | {d: torch.arange(7).to(getattr(torch, d)) for d in DTYPES}
 
 
+@pytest.mark.case(62)
 def test_deflated_storages_have_right_values(tmp_path, monkeypatch):
     monkeypatch.setattr(inflate, "SPAN", 10_000)  # many spans in a small record
     path = b.write(tmp_path / "x.pt", repack(saved(tensors()), zipfile.ZIP_DEFLATED))
@@ -60,6 +61,7 @@ def test_deflated_storages_have_right_values(tmp_path, monkeypatch):
         assert len(source.checksums) == 1 + 1 + len(DTYPES)
 
 
+@pytest.mark.case(62)
 def test_a_damaged_deflated_storage_is_an_error_not_garbage(tmp_path):
     data = bytearray(repack(saved({"w": torch.randn(5000)}), zipfile.ZIP_DEFLATED))
     at = data.index(b"data/0") + 300
@@ -79,6 +81,7 @@ def test_a_deflated_storage_that_claims_more_than_it_holds(tmp_path):
         source.read(source.refs[0])
 
 
+@pytest.mark.case(63)
 def test_a_bomb_of_a_storage_stops_at_the_cap(tmp_path, monkeypatch):
     monkeypatch.setattr("ckpt_gui.core.formats.zip_archive.MAX_INFLATED", 1 << 16)
     data = repack(saved({"w": torch.zeros(1 << 20)}), zipfile.ZIP_DEFLATED)
@@ -87,6 +90,7 @@ def test_a_bomb_of_a_storage_stops_at_the_cap(tmp_path, monkeypatch):
     assert caught.value.code == "limit-exceeded"
 
 
+@pytest.mark.case(70)
 def test_big_endian_numbers_are_swapped(tmp_path):
     made = tensors()
     widths = {"w": 4} | {d: getattr(torch, d).itemsize for d in DTYPES} | {"complex64": 4, "complex128": 8}
@@ -125,6 +129,7 @@ class Net(torch.nn.Module):
         return self.rest(self.first(x)) * self.scale
 
 
+@pytest.mark.case(82)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_torchscript_weights_are_listed(tmp_path):
     net = Net()

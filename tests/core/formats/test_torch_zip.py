@@ -31,6 +31,7 @@ def codes(source):
     return [p.code for p in source.problems]
 
 
+@pytest.mark.case(51)
 def test_state_dict(tmp_path):
     with open_bytes(tmp_path, b.state_dict_bytes({"a.w": W.reshape(2, 3), "b": W[:2]}), "x.bin") as source:
         assert source.container == "torch-zip"
@@ -56,6 +57,7 @@ def test_sections_extras_and_metadata(tmp_path):
         assert source.refs[0].place == source.refs[1].place
 
 
+@pytest.mark.case(75)
 def test_keys_that_are_not_text(tmp_path):
     pairs = [(b.number(1), b.tensor("0", [6])), (b.text("1"), b.tensor("0", [3], numel=6)), (b"N", b.number(3))]
     pairs += [(b.tuple_of(b.number(1), b.text("x")), b.number(4)), (b.tuple_of(b.tuple_of()), b.number(5))]
@@ -64,6 +66,7 @@ def test_keys_that_are_not_text(tmp_path):
         assert [e.path[0] for e in source.extras] == ["None", "(1, 'x')", "<tuple>"]
 
 
+@pytest.mark.case(60, 77)
 @pytest.mark.parametrize(
     ("shape", "strides", "offset"),
     [
@@ -101,6 +104,7 @@ GEOMETRY = {
 }
 
 
+@pytest.mark.case(56, 58)
 @pytest.mark.parametrize("wrong", GEOMETRY.values(), ids=GEOMETRY)
 def test_bad_geometry_names_the_tensor_and_lists_the_others(tmp_path, wrong):
     body = b.dict_of({"good": b.tensor("0", [6]), "bad": b.tensor("0", **wrong)})
@@ -109,6 +113,7 @@ def test_bad_geometry_names_the_tensor_and_lists_the_others(tmp_path, wrong):
         assert [(p.code, p.blocking, p.keys) for p in source.problems] == [("damaged", True, ("bad",))]
 
 
+@pytest.mark.case(65)
 def test_missing_record(tmp_path):
     body = b.dict_of({"good": b.tensor("0", [6]), "gone": b.tensor("1", [6])})
     with open_body(tmp_path, body) as source:
@@ -117,6 +122,7 @@ def test_missing_record(tmp_path):
         assert "storage 1 is missing" in source.problems[0].message
 
 
+@pytest.mark.case(79)
 def test_device_and_unknown_location_do_not_matter(tmp_path):
     with open_body(tmp_path, b.dict_of({"w": b.tensor("0", [6], location="cuda:7")})) as source:
         assert source.read(source.refs[0]) == W.tobytes()
@@ -150,6 +156,7 @@ UNSAFE = {
 }
 
 
+@pytest.mark.case(52, 53)
 @pytest.mark.parametrize("make", UNSAFE.values(), ids=UNSAFE)
 def test_nothing_runs_and_the_tensors_are_listed(tmp_path, canary, make):
     body = b.dict_of({"w": b.tensor("0", [6]), "x": make(canary)})
@@ -171,6 +178,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.case(55)
 @pytest.mark.parametrize("label", FOREIGN)
 def test_other_classes_are_named_and_inert(tmp_path, label):
     before = set(sys.modules)
@@ -183,6 +191,7 @@ def test_other_classes_are_named_and_inert(tmp_path, label):
     assert not {m for m in set(sys.modules) - before if m.startswith(("argparse", "mytrainer", "pathlib"))}
 
 
+@pytest.mark.case(55)
 def test_tensors_inside_foreign_objects_are_listed(tmp_path):
     module = b.obj(b.name("mymodel", "Net"), b.dict_of({"_parameters": b.ordered({"weight": b.tensor("0", [6])})}))
     with open_body(tmp_path, module) as source:
@@ -196,6 +205,7 @@ def test_a_subclass_of_dict_keeps_its_items(tmp_path):
         assert [r.path for r in source.refs] == [("w",)]
 
 
+@pytest.mark.case(76)
 def test_an_object_that_holds_itself(tmp_path):
     cycle = b"}q\x01(" + b.text("self") + b"h\x01" + b.text("w") + b.tensor("0", [6]) + b"u"
     with open_body(tmp_path, cycle) as source:
@@ -251,6 +261,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.case(59, 76, 80, 81)
 @pytest.mark.parametrize(
     ("body", "code"),
     [(v, "limit-exceeded") for v in LIMITS.values()] + [(v, "damaged") for v in DAMAGED.values()],
@@ -262,11 +273,13 @@ def test_pickles_that_are_refused(tmp_path, body, code):
     assert caught.value.code == code
 
 
+@pytest.mark.case(76)
 def test_hashing_is_bounded(tmp_path):
     with open_body(tmp_path, tuple_laughs(60)) as source:
         assert source.refs == ()
 
 
+@pytest.mark.case(54)
 def test_unsafe_names_before_the_damage_are_told(tmp_path):
     with pytest.raises(CheckpointError, match=r"os\.system"):
         open_body(tmp_path, b.call(b.name("os", "system"), b.text("x")) + b"\xff\xff junk")
@@ -302,6 +315,7 @@ ARCHIVES = {
 }
 
 
+@pytest.mark.case(64, 68, 70, 71)
 @pytest.mark.parametrize(("data", "code"), ARCHIVES.values(), ids=ARCHIVES)
 def test_archives_that_are_refused(tmp_path, data, code):
     with pytest.raises(CheckpointError) as caught:
@@ -309,11 +323,13 @@ def test_archives_that_are_refused(tmp_path, data, code):
     assert caught.value.code == code
 
 
+@pytest.mark.case(64)
 def test_junk_before_the_archive_is_no_archive(tmp_path):
     with pytest.raises(CheckpointError):
         open_bytes(tmp_path, b"junk" + GOOD)
 
 
+@pytest.mark.case(64)
 def test_local_header_that_disagrees(tmp_path):
     data = GOOD.replace(b"archive/data/0", b"archive/data/9", 1)
     with open_bytes(tmp_path, data) as source, pytest.raises(CheckpointError) as caught:
@@ -321,6 +337,7 @@ def test_local_header_that_disagrees(tmp_path):
     assert caught.value.code == "ambiguous-archive"
 
 
+@pytest.mark.case(63)
 def test_a_bomb_stops_at_the_cap(tmp_path, monkeypatch):
     monkeypatch.setattr("ckpt_gui.core.formats.zip_archive.MAX_INFLATED", 1 << 16)
     bomb = zipfile.ZIP_DEFLATED
@@ -335,16 +352,19 @@ def test_deflated_pickle_is_read(tmp_path):
         assert source.extras[0].text == "5"
 
 
+@pytest.mark.case(67)
 def test_trailing_bytes(tmp_path):
     with open_bytes(tmp_path, GOOD + b"tail") as source:
         assert codes(source) == ["trailing-bytes"]
 
 
+@pytest.mark.case(69)
 def test_no_byte_order_means_little(tmp_path):
     with open_bytes(tmp_path, b.torch_bytes(b.tensor("0", [6]), {"0": W}, byteorder=None)) as source:
         assert source.read(source.refs[0]) == W.tobytes()
 
 
+@pytest.mark.case(66)
 def test_without_checksums(tmp_path):
     data = bytearray(GOOD)
     for magic, at in ((b"PK\1\2", 16), (b"PK\3\4", 14)):
@@ -373,6 +393,7 @@ def test_views_that_fill_their_storage_are_no_bloat(tmp_path):
         assert source.problems == ()
 
 
+@pytest.mark.case(84)
 def test_twenty_thousand_storages(tmp_path):
     arrays = {f"k{i}": W[:1] for i in range(20_000)}
     with open_bytes(tmp_path, b.state_dict_bytes(arrays)) as source:

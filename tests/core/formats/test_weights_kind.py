@@ -98,6 +98,7 @@ def test_quantised_classes():
     assert kinds([ref("a")], [extra]) == [("quantised", True)]
 
 
+@pytest.mark.case(102)
 def test_names_that_are_drawn_alike():
     name = "café.weight"
     refs = [ref(unicodedata.normalize(form, name)) for form in ("NFC", "NFD")]
