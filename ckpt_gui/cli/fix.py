@@ -29,6 +29,7 @@ from ckpt_gui.cli.terminal import (
     width,
     write_file,
 )
+from ckpt_gui.core.api import open_adapter
 from ckpt_gui.core.errors import CheckpointError, worst_first
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise, understand
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         base = read_base(args.base)
         with progress_bar() as progress:
             source = open_checkpoint(args.path, config=args.config, salvage=args.salvage, progress=progress)
-        adapter = open_adapter(args.adapter)
+        adapter = open_adapter(args.adapter) if args.adapter else None
     except CheckpointError as error:
         return _unreadable(args, error)
     with source, adapter or nullcontext(), stoppable() as stopped:
@@ -135,20 +136,6 @@ def read_base(folder: str | None) -> Sidecars | None:
     from ckpt_gui.core.formats.sidecars import read_sidecars
 
     return read_sidecars(folder)[0]
-
-
-def open_adapter(path: str | None) -> Source | None:
-    """Open the adapter to merge; in a folder its usual files come first, for a whole model may lie beside them.
-
-    Raises:
-        CheckpointError: There is none.
-    """
-    if path is None:
-        return None
-    # torchtune writes both: its own is right, what it writes for PEFT not always.
-    names = ("adapter_model.pt", "adapter_model.safetensors", "adapter_model.bin")
-    files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
-    return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
 
 
 def plan_export(

@@ -17,7 +17,8 @@ from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.rules import parted, to_hub, to_stored
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import anonymous, bind, indices, safe_text, template
-from ckpt_gui.core.passes.adapter import BASE_LAYOUT, LAYOUTS, scaled_biases, scales
+from ckpt_gui.core.passes.adapter import LAYOUTS
+from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT, scaled_biases, scales
 from ckpt_gui.core.passes.check import stored_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.tensors import TensorSpec
@@ -46,6 +47,8 @@ def convert_adapter(plan: Plan, layout: Layout) -> tuple[tuple[Entry, ...], dict
     assert adapter is not None
     if layout is plan.layout:
         return plan.entries, _same_config(adapter), ()
+    if adapter.others:
+        return plan.entries, {}, tuple(f.replace(blocking=True) for f in plan.findings if f.code == "adapter-unmatched")
     if plan.family is None:
         return plan.entries, {}, (_no_family(plan),)
     entries: list[Entry] = []
@@ -61,6 +64,8 @@ def convert_adapter(plan: Plan, layout: Layout) -> tuple[tuple[Entry, ...], dict
             entries.append(_entry(_prefix(layout) + stored, expr, ref.dtype, plan))
         except (_Refused, ValueError):
             refused.setdefault("has no name there", []).append(ref.key)
+    for tokens in adapter.tokens:
+        refused.setdefault("are rows of an embedding, which torchtune does not train apart", []).append(tokens.rows.key)
     findings = [_refused(layout, reason, keys) for reason, keys in refused.items()]
     if layout.name == "torchtune-adapter" and len({(lora.rank, lora.scale) for lora in adapter.loras}) > 1:
         findings.append(_uneven(adapter))
@@ -88,6 +93,8 @@ def _prefix(layout: Layout) -> str:
 def _converted(lora: Lora, plan: Plan, layout: Layout) -> list[Entry]:
     if lora.embedding:
         raise _Refused("is on an embedding, which torchtune's adapters can not be")
+    if lora.bias is not None:
+        raise _Refused("has a trained bias, for which torchtune's adapters have no place")
     name = f"{lora.module}.weight"
     lengths = _rows(name, lora.lengths, plan, layout) if lora.lengths is not None else []
     made: list[Entry] = []

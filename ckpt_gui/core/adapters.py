@@ -10,21 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ckpt_gui.core.tensors import TensorRef
 
 PREFIX = "base_model.model."  # PEFT's, before every name
-_PEFT = re.compile(
-    r"(?P<module>.+)\.(?:(?P<part>lora_[AB])(?:\.(?P<name>[^.]+))?\.(?P<what>weight|bias)"
-    r"|(?P<table>lora_embedding_[AB])(?:\.(?P<table_name>[^.]+))?"
-    r"|lora_magnitude_vector(?:\.(?P<length_name>[^.]+?))?(?:\.weight)?)\Z"
-)
-_TUNE = re.compile(r"(?P<module>.+)\.(?:(?P<part>lora_[ab])\.weight|(?P<length>magnitude))\Z")
-_TRAINED = re.compile(r"(?P<module>.+)\.modules_to_save(?:\.(?P<name>[^.]+))?\.(?P<leaf>weight|bias)\Z")
-_HEADS = ("lm_head", "embed_out", "output", "score")
+LORA, TOKENS = "LORA", "TRAINABLE_TOKENS"  # kinds (`peft_type`) that are merged here
 _MOST_PATTERN = 200  # characters of a pattern of adapter_config.json that is tried on names
 _MOST_REPEATS = 3
 _REPEATED = re.compile(r"[*+?{]")
@@ -40,6 +33,7 @@ class Lora:
         a: rank × in.
         b: out × rank.
         lengths: DoRA's length of each row of the result (`magnitude`), or None.
+        bias: What is added to the module's bias (`lora_bias`), scaled as the product is, or None.
         embedding: True for an embedding, whose weight is stored the other way round.
         alpha: What the scale is made of; None where nothing tells.
         scale: What the product B · A is multiplied by; None where nothing tells.
@@ -52,6 +46,7 @@ class Lora:
     embedding: bool = False
     alpha: float | None = None
     scale: float | None = None
+    bias: TensorRef | None = None
 
     @property
     def rank(self) -> int:
@@ -61,7 +56,22 @@ class Lora:
     @property
     def refs(self) -> tuple[TensorRef, ...]:
         """Its tensors."""
-        return (self.a, self.b) if self.lengths is None else (self.a, self.b, self.lengths)
+        return tuple(ref for ref in (self.a, self.b, self.lengths, self.bias) if ref is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Rows of an embedding that were trained, and stand for those of the base.
+
+    Attributes:
+        module: Name of the embedding without PEFT's prefix.
+        rows: tokens × width.
+        indices: Which rows they are, as adapter_config.json has it; None where nothing tells.
+    """
+
+    module: str
+    rows: TensorRef
+    indices: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,8 @@ class Adapter:
     """What the names say of an adapter.
 
     Attributes:
-        style: `peft` or `torchtune`.
+        style: `peft`, `torchtune` or `litgpt`: who has named its tensors.
+        kind: `LORA`, or another `peft_type` of PEFT's; `LITGPT` for litgpt's own way of fusing pairs.
         loras: One for each module, in file order.
         whole: Name without prefix → tensor, of those that are stored whole: trained (`modules_to_save`), or the base's.
         trained: Names in `whole` that stood under `modules_to_save`.
@@ -78,6 +89,8 @@ class Adapter:
         config: adapter_config.json; empty where there is none.
         inside: True if the base's weights are in the same file: an un-merged model.
         odd: Tensors of adapters that are of no known kind here, or half of a pair.
+        tokens: Rows of embeddings that were trained.
+        others: All tensors, where the kind is one that is not merged here.
         bare: True if PEFT's names lack the prefix without which PEFT finds nothing.
     """
 
@@ -91,6 +104,9 @@ class Adapter:
     inside: bool = False
     odd: tuple[TensorRef, ...] = ()
     bare: bool = False
+    tokens: tuple[Tokens, ...] = ()
+    kind: str = LORA
+    others: tuple[TensorRef, ...] = ()
 
     @property
     def dora(self) -> bool:
@@ -107,125 +123,14 @@ class Adapter:
         return tuple(tuple(group) for group in sorted(found.values(), key=lambda g: -len(g)))
 
 
-@dataclass(slots=True)
-class _Halves:
-    a: TensorRef | None = None
-    b: TensorRef | None = None
-    lengths: TensorRef | None = None
-    embedding: bool = False
-
-    def all(self) -> list[TensorRef]:
-        return [ref for ref in (self.a, self.b, self.lengths) if ref is not None]
-
-
-def has_adapter(keys: Iterable[str]) -> bool:
-    """Return True if some key may be an adapter's."""
-    return any("lora_" in key or key.startswith(PREFIX) for key in keys)
-
-
-def read_adapter(
-    named: Iterable[tuple[str, TensorRef]], config: Mapping[str, Any] | None, alpha: float | None = None
-) -> Adapter | None:
-    """Return the adapter that tensors are, or None if there is none among them.
+def scaled(lora: Lora, config: Mapping[str, Any], alpha: float | None) -> Lora:
+    """Return a module's adapter with its alpha and scale.
 
     Args:
-        named: Key without wrappers, and tensor.
-        config: adapter_config.json, if there is one.
+        lora: As its tensors have it.
+        config: adapter_config.json; empty without.
         alpha: What the user says alpha is.
     """
-    named = list(named)
-    peft = any(".lora_A." in key or ".lora_embedding_A" in key or key.startswith(PREFIX) for key, _ in named)
-    found = _Peft() if peft else _Tune()
-    for key, ref in named:
-        found.take(key.removeprefix(PREFIX) if peft else key, ref)
-    if not found.halves and not (peft and config is not None):
-        return None
-    loras, odd = [], list(found.odd)
-    for module, half in found.halves.items():
-        if half.a is None or half.b is None:
-            odd += half.all()
-            continue
-        lora = Lora(module, half.a, half.b, half.lengths, half.embedding)
-        loras.append(_scaled(lora, config or {}, alpha))
-    inside = _inside(loras, found.whole)
-    bare = peft and not inside and not any(key.startswith(PREFIX) for key, _ in named)
-    return Adapter(
-        "peft" if peft else "torchtune", tuple(loras), found.whole, frozenset(found.trained), tuple(found.replaced),
-        tuple(found.names), dict(config or {}), inside, tuple(odd), bare,
-    )  # fmt: skip
-
-
-class _Peft:
-    """Sorts PEFT's names."""
-
-    def __init__(self) -> None:
-        self.halves: dict[str, _Halves] = {}
-        self.whole: dict[str, TensorRef] = {}
-        self.trained: list[str] = []
-        self.replaced: list[TensorRef] = []
-        self.names: dict[str, None] = {}
-        self.odd: list[TensorRef] = []
-
-    def take(self, key: str, ref: TensorRef) -> None:
-        match = _PEFT.match(key)
-        if match:
-            self._half(match, ref)
-        elif trained := _TRAINED.match(key):
-            if trained["name"]:
-                self.names[trained["name"]] = None
-            name = f"{trained['module']}.{trained['leaf']}"
-            self.trained.append(name)
-            if self.whole.setdefault(name, ref) is not ref:
-                self.odd.append(ref)
-        elif ".original_module." in key:
-            self.replaced.append(ref)
-        elif (
-            ".lora_" in key
-            or "trainable_tokens" in key
-            or "prompt_embeddings" in key
-            or self.whole.setdefault(key.replace(".base_layer.", "."), ref) is not ref
-        ):
-            self.odd.append(ref)
-
-    def _half(self, match: re.Match[str], ref: TensorRef) -> None:
-        name = match["name"] or match["table_name"] or match["length_name"]
-        if name and name != "weight":
-            self.names[name] = None
-        part = match["part"] or match["table"]
-        half = self.halves.setdefault(match["module"], _Halves())
-        attribute = "lengths" if part is None else part[-1].lower()
-        if match["what"] == "bias" or getattr(half, attribute) is not None:
-            self.odd.append(ref)
-            return
-        half.embedding |= match["table"] is not None
-        setattr(half, attribute, ref)
-
-
-class _Tune(_Peft):
-    """Sorts torchtune's names."""
-
-    def take(self, key: str, ref: TensorRef) -> None:
-        match = _TUNE.match(key)
-        if not match:
-            self.whole[key] = ref
-            return
-        half = self.halves.setdefault(match["module"], _Halves())
-        setattr(half, "lengths" if match["length"] else match["part"][-1], ref)
-
-
-def _inside(loras: list[Lora], whole: Mapping[str, TensorRef]) -> bool:
-    """Return True if the weights that the adapter changes are there too.
-
-    PEFT stores the weight of an adapted embedding or head beside its pair in adapters also: they do not count.
-    """
-    inner = [x for x in loras if not x.embedding and not x.module.endswith(_HEADS)]
-    if not inner:
-        return len(whole) > 2 * len(loras) + 4
-    return 2 * sum(1 for x in inner if f"{x.module}.weight" in whole) > len(inner)
-
-
-def _scaled(lora: Lora, config: Mapping[str, Any], alpha: float | None) -> Lora:
-    """Return a module's adapter with its alpha and scale."""
     if alpha is None:
         alpha = _number(_by_pattern(config.get("alpha_pattern"), lora.module))
     if alpha is None:
@@ -233,7 +138,7 @@ def _scaled(lora: Lora, config: Mapping[str, Any], alpha: float | None) -> Lora:
     if alpha is None or not lora.rank:
         return lora
     scale = alpha / (math.sqrt(lora.rank) if config.get("use_rslora") is True else lora.rank)
-    return Lora(lora.module, lora.a, lora.b, lora.lengths, lora.embedding, alpha, scale)
+    return replace(lora, alpha=alpha, scale=scale)
 
 
 def stated_rank(config: Mapping[str, Any], module: str) -> int | None:

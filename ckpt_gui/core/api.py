@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.plan import Plan, Policy
 from ckpt_gui.core.retarget import GB, Target, retarget
 from ckpt_gui.core.tensors import Source, TensorRef
 
@@ -29,6 +32,8 @@ def write(
     max_shard_bytes: int = 5 * GB,
     overwrite: bool = False,
     workers: int = 2,
+    adapter: str | os.PathLike[str] | None = None,
+    lora_alpha: float | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> WriteResult:
@@ -43,6 +48,8 @@ def write(
         max_shard_bytes: A file gets no larger, unless one tensor is.
         overwrite: Replace a folder that is not empty.
         workers: Threads.
+        adapter: Folder or file of an adapter to merge into it.
+        lora_alpha: The adapter's alpha, where its adapter_config.json does not say.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked before each block.
 
@@ -53,8 +60,25 @@ def write(
     from ckpt_gui.core.writer import write_export
 
     plan = compared(plan, progress=progress, cancelled=cancelled)
-    export = retarget(plan, Target(layout, container, dtype, max_shard_bytes))
-    return write_export(export, folder, overwrite=overwrite, workers=workers, progress=progress, cancelled=cancelled)
+    with open_adapter(adapter) if adapter is not None else nullcontext() as other:
+        if other is not None:
+            plan = merge_adapter(plan, normalise(other, Policy(lora_alpha=lora_alpha)))
+        export = retarget(plan, Target(layout, container, dtype, max_shard_bytes))
+        return write_export(
+            export, folder, overwrite=overwrite, workers=workers, progress=progress, cancelled=cancelled
+        )
+
+
+def open_adapter(path: str | os.PathLike[str]) -> Source:
+    """Open an adapter; in a folder its usual files come first, for a whole model may lie beside them.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    # torchtune writes the first two: its own is right, what it writes for PEFT not always.
+    names = ("adapter_model.pt", "adapter_model.safetensors", "adapter_model.bin")
+    files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
+    return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
 
 
 def compared(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
-from ckpt_gui.core.passes.adapter import scales
+from ckpt_gui.core.passes.adapter_findings import scales
 from ckpt_gui.core.passes.recognise import PREFIX
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
@@ -116,10 +116,10 @@ def _merge(export: Export) -> Step | None:
     adapter = export.plan.merged
     if adapter is None:
         return None
-    entries = [e for e in export.entries if any(op.name in ("merge", "replace") for op in e.ops)]
+    entries = [e for e in export.entries if any(op.name in ("merge", "replace", "tokens") for op in e.ops)]
     used = {id(ref) for entry in entries for ref in entry.inputs}
     hits = sum(1 for lora in adapter.loras if id(lora.a) in used)
-    whole = sum(1 for entry in entries if all(op.name != "merge" for op in entry.ops))
+    whole = sum(1 for entry in entries if any(op.name == "replace" for op in entry.ops))
     evidence = f"{hits:,} of {len(adapter.loras):,} modules; {scales(adapter)}"
     evidence += f"; {whole:,} taken whole" if whole else ""
     return Step("merge", "Merge the adapter", len(entries), evidence, changes_values=True, keys=_keys(entries))

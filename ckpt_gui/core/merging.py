@@ -11,24 +11,32 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ckpt_gui.core.adapters import Adapter, Lora
+from ckpt_gui.core.adapters import Adapter, Lora, Tokens
 from ckpt_gui.core.dtypes import CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
 from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Layout, Rule
+from ckpt_gui.core.joined import joined_source, same_bytes, with_refs
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.layouting import to_layout
-from ckpt_gui.core.merge_ops import Replace
+from ckpt_gui.core.merge_ops import MergeBias
 from ckpt_gui.core.ops import Cast
-from ckpt_gui.core.passes.adapter import BASE_LAYOUT, is_swapped, merged, scaled_biases, scales, unmatched
+from ckpt_gui.core.passes.adapter import is_swapped, merged, with_rows
+from ckpt_gui.core.passes.adapter_findings import (
+    BASE_LAYOUT,
+    scaled_biases,
+    scales,
+    strange_rows,
+    unbiased,
+    unmatched,
+)
 from ckpt_gui.core.passes.check import check, stored_name
 from ckpt_gui.core.passes.dims import find_dims
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Tie, account, carried
-from ckpt_gui.core.tensors import Reader, Source, TensorRef, TensorSpec
+from ckpt_gui.core.replace_ops import Replace
+from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
 
-FOLDER = "adapter/"  # before the names of the adapter's files in the common source
-BLOCK = 1 << 20
 # Prefixes that one module has had in several versions: in the adapter, in the base.
 _MOVES: tuple[tuple[str, str], ...] = (
     ("", ""),
@@ -59,13 +67,17 @@ def merge_adapter(plan: Plan, adapter_plan: Plan) -> Plan:
             f"{safe_text(adapter_plan.source.path)} is no adapter of a kind that is known here.",
             fix="Name the folder or file with lora_A and lora_B (PEFT) or lora_a and lora_b (torchtune).",
         )
-    source, moved = _joined(plan.source, adapter_plan.source)
-    adapter = _with_refs(adapter_plan.adapter, moved)
+    if adapter_plan.adapter.others:
+        found = next(f for f in adapter_plan.findings if f.code == "adapter-unmatched")
+        raise CheckpointError(found.code, found.message, fix=found.fix)
+    source, moved = joined_source(plan.source, adapter_plan.source)
+    adapter = with_refs(adapter_plan.adapter, moved)
     work = _Work(plan, adapter, source, _layout(plan, adapter))
     work.fit_names()
     work.keep_the_pair()
     work.replace()
     work.merge()
+    work.put_rows()
     if not work.touched and not work.added:
         raise CheckpointError(
             "adapter-empty",
@@ -106,6 +118,7 @@ class _Work:
         touched: Names of those that change.
         added: Tensors of the adapter that the base has no place for.
         stuck: Modules without a weight that fits.
+        unbiased: Modules with a trained bias, and without one in the base.
         apart: True if the embedding and the head were one and are no longer.
         gone: Tensors of the adapter that are left out, with reasons.
         findings: What the user should know.
@@ -119,6 +132,7 @@ class _Work:
     touched: dict[str, None] = field(default_factory=dict)
     added: list[Entry] = field(default_factory=list)
     stuck: list[Lora] = field(default_factory=list)
+    unbiased: list[Lora] = field(default_factory=list)
     apart: bool = False
     gone: list[Dropped] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -131,15 +145,17 @@ class _Work:
 
     def fit_names(self) -> None:
         """Give the adapter's modules the prefix that the base has."""
-        names = [f"{lora.module}.weight" for lora in self.adapter.loras] or list(self.adapter.whole)
+        modules = [x.module for x in self.adapter.loras] + [x.module for x in self.adapter.tokens]
+        names = [f"{module}.weight" for module in modules] or list(self.adapter.whole)
         counts = [sum(_move(name, move) in self.stored for name in names) for move in _MOVES]
         best = _MOVES[counts.index(max(counts, default=0))]
         if best == ("", "") or not max(counts):
             return
         loras = tuple(dataclasses.replace(x, module=_move(x.module, best)) for x in self.adapter.loras)
+        tokens = tuple(dataclasses.replace(t, module=_move(t.module, best)) for t in self.adapter.tokens)
         whole = {_move(name, best): ref for name, ref in self.adapter.whole.items()}
         trained = frozenset(_move(name, best) for name in self.adapter.trained)
-        self.adapter = dataclasses.replace(self.adapter, loras=loras, whole=whole, trained=trained)
+        self.adapter = dataclasses.replace(self.adapter, loras=loras, whole=whole, trained=trained, tokens=tokens)
         text = (
             f"With its own names {counts[0]:,} of {len(names):,} modules of the adapter are in the base; with "
             f"`{best[1]}` for `{best[0]}` before them {max(counts):,} are."
@@ -198,7 +214,7 @@ class _Work:
         return name in self.adapter.whole and (name in self.adapter.trained or listed)
 
     def _equal(self, left: str, right: str) -> bool:
-        return _same_bytes(self.source, self.adapter.whole[left], self.adapter.whole[right])
+        return same_bytes(self.source, self.adapter.whole[left], self.adapter.whole[right])
 
     # ------------------------------------------------------------------------------------------------------- values
 
@@ -231,6 +247,37 @@ class _Work:
                 self.stuck.append(lora)
             else:
                 self._set(name, expr, entry.output.dtype, entry.output.shape)
+            if lora.bias is not None:
+                self._add_bias(lora, lora.bias)
+
+    def _add_bias(self, lora: Lora, bias: TensorRef) -> None:
+        entry = self.stored.get(f"{lora.module}.bias")
+        if entry is None or entry.output.shape != bias.shape or entry.output.dtype not in CASTABLE:
+            self.unbiased.append(lora)
+            return
+        self._set(entry.key, make(MergeBias(lora.scale or 0.0), entry.expr, bias), entry.output.dtype, bias.shape)
+
+    def put_rows(self) -> None:
+        """Put trained rows into embeddings, and into a head that is tied to one."""
+        ends = [name for role in ("embedding", "head") if (name := self._role(role))]
+        for tokens in self.adapter.tokens:
+            own = f"{tokens.module}.weight"
+            both = own in ends and self.plan.tie.tied is True and not self.apart
+            names = [name for name in (ends if both else [own]) if name in self.stored]
+            try:
+                made = {name: self._rows(name, tokens) for name in names}
+            except CheckpointError:
+                made = {}
+            if not made:
+                self.findings.append(strange_rows(tokens.module, "the base"))
+            for name, expr in made.items():
+                self._set(name, expr, self.stored[name].output.dtype, self.stored[name].output.shape)
+
+    def _rows(self, name: str, tokens: Tokens) -> Expr:
+        entry = self.stored[name]
+        expr = with_rows(entry.expr, entry.output.dtype, tokens)
+        shape_of(expr, self.plan.dims)
+        return expr
 
     def _merged(self, entry: Entry, lora: Lora) -> Expr | None:
         if entry.output.dtype not in CASTABLE:
@@ -265,6 +312,8 @@ class _Work:
         total = len(self.adapter.loras)
         if self.stuck:
             self.findings.append(unmatched(self.stuck, total, "the base"))
+        if self.unbiased:
+            self.findings.append(unbiased(self.unbiased, "the base"))
         told = (f for f in adapter_plan.findings if f.blocking or f.code.startswith("adapter-"))
         biased = [x.module for x in self.adapter.loras if x.lengths is not None and f"{x.module}.bias" in self.stored]
         if (odd := scaled_biases(self.adapter, biased)) is not None:
@@ -352,59 +401,3 @@ def _checked_again(plan: Plan) -> Plan:
     }
     kept = tuple(f for f in plan.findings if f.code not in codes)
     return again.replace(findings=(*kept, *again.findings))
-
-
-# --------------------------------------------------------------------------------------------------- the common source
-
-
-class _Moved:
-    """Reads the adapter's tensors under their new files' names."""
-
-    def __init__(self, reader: Reader, file: str) -> None:
-        self.reader, self.file = reader, file
-
-    def read_into(self, ref: TensorRef, start: int, out: memoryview) -> None:
-        self.reader.read_into(dataclasses.replace(ref, file=self.file), start, out)
-
-    def close(self) -> None:
-        self.reader.close()
-
-
-def _joined(base: Source, adapter: Source) -> tuple[Source, dict[int, TensorRef]]:
-    """Return one source of both, and the adapter's tensors in it by the identity of the old ones."""
-    moved = {id(ref): dataclasses.replace(ref, file=FOLDER + ref.file) for ref in adapter.refs}
-    files = tuple(dataclasses.replace(file, name=FOLDER + file.name) for file in adapter.files)
-    readers: dict[str, Reader] = {FOLDER + name: _Moved(reader, name) for name, reader in adapter.readers.items()}
-    checksums = {(FOLDER + file, storage): crc for (file, storage), crc in adapter.checksums.items()}
-    return base.replace(
-        refs=(*base.refs, *moved.values()),
-        files=(*base.files, *files),
-        readers={**base.readers, **readers},
-        checksums={**base.checksums, **checksums},
-    ), moved
-
-
-def _with_refs(adapter: Adapter, moved: Mapping[int, TensorRef]) -> Adapter:
-    loras = tuple(
-        dataclasses.replace(
-            x, a=moved[id(x.a)], b=moved[id(x.b)], lengths=None if x.lengths is None else moved[id(x.lengths)]
-        )
-        for x in adapter.loras
-    )
-    return dataclasses.replace(
-        adapter,
-        loras=loras,
-        whole={name: moved[id(ref)] for name, ref in adapter.whole.items()},
-        replaced=tuple(moved[id(ref)] for ref in adapter.replaced),
-        odd=tuple(moved[id(ref)] for ref in adapter.odd),
-    )
-
-
-def _same_bytes(source: Source, left: TensorRef, right: TensorRef) -> bool:
-    if (left.dtype, left.shape) != (right.dtype, right.shape):
-        return False
-    for start in range(0, left.nbytes, BLOCK):
-        stop = min(start + BLOCK, left.nbytes)
-        if source.read(left, start, stop) != source.read(right, start, stop):
-            return False
-    return True

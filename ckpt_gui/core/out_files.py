@@ -19,7 +19,7 @@ from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
-from ckpt_gui.core.merging import FOLDER as ADAPTER_FOLDER
+from ckpt_gui.core.joined import FOLDER as ADAPTER_FOLDER
 from ckpt_gui.core.plan import Entry, carried
 from ckpt_gui.core.rank_cut import cut
 from ckpt_gui.core.retarget import Export, carries_tree

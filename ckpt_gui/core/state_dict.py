@@ -16,12 +16,13 @@ from ckpt_gui.core.exprs import Expr, leaves
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.formats.sidecars import read_json
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.merge_ops import MergeLora, Replace
+from ckpt_gui.core.merge_ops import MergeBias, MergeLora
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.ops import Cast, Op, RopePermute
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
+from ckpt_gui.core.replace_ops import PutRows, Replace
 from ckpt_gui.core.retarget import Target, retarget
 from ckpt_gui.core.shape_ops import Concat, Pick, Regroup, Stack, Take, Transpose, size_of
 from ckpt_gui.core.tensors import Sidecars, TensorRef
@@ -166,6 +167,11 @@ def _joined(op: Op, parts: list[Any], dims: Mapping[str, int]) -> Any:
         return _merged(op, parts)
     if isinstance(op, Replace):
         return parts[1]
+    if isinstance(op, MergeBias):
+        kind = torch.promote_types(parts[0].dtype, torch.float32)
+        return (parts[0].to(kind) + parts[1].to(kind) * op.scale).to(parts[0].dtype)
+    if isinstance(op, PutRows):
+        return parts[0].index_copy(0, torch.tensor(op.indices, device=parts[0].device), parts[1])
     if isinstance(op, Cast):
         return parts[0].to(getattr(torch, BY_NAME[op.target].torch or op.target))
     return parts[0].reshape(shape)

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from ckpt_gui import open_checkpoint
 from ckpt_gui.cli.main import main
-from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.retarget import Target, retarget
@@ -184,9 +183,12 @@ def test_peft_reads_what_same_writes(tmp_path: Path, capsys: pytest.CaptureFixtu
 # ---------------------------------------------------------------------------------------------------------- torchtune
 
 
+TUNED = ("llama", "mistral", "qwen2", "gemma")
+
+
 def tune_model(config: Any, *, dora: bool) -> Any:
     """Return torchtune's LoRA model of the same sizes."""
-    from torchtune.models import llama3_1, qwen2
+    from torchtune.models import gemma, llama3_1, mistral, qwen2
 
     common: dict[str, Any] = {
         "lora_attn_modules": ["q_proj", "k_proj", "v_proj", "output_proj"], "apply_lora_to_mlp": True,
@@ -197,24 +199,35 @@ def tune_model(config: Any, *, dora: bool) -> Any:
     }  # fmt: skip
     if config.model_type == "qwen2":
         return qwen2.lora_qwen2(**common, rope_base=config.rope_theta).eval()
+    if config.model_type == "mistral":
+        return mistral.lora_mistral(**common, rope_base=int(config.rope_theta)).eval()
+    if config.model_type == "gemma":
+        return gemma.lora_gemma(**common, head_dim=config.head_dim).eval()
     return llama3_1.lora_llama3_1(**common, rope_base=int(config.rope_theta)).eval()
+
+
+def tune_base(kind: str, dora: bool) -> Any:
+    """Return transformers' model, of sizes that torchtune's builder can have."""
+    from tests.oracles.test_torchtune import LONG, SIZES
+
+    if kind == "llama":
+        return tiny.make_model(tiny.make_config(**SIZES, scaling=LONG), scale=0.3)
+    if kind == "mistral":
+        return tiny.make_model(tiny.make_config("mistral", **SIZES, sliding_window=None), scale=0.3)
+    model = dense.make(kind)
+    if dora:  # torchtune's DoRA scales the bias too while it trains, and its own merge does not
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name.endswith(".bias"):
+                    parameter.zero_()
+    return model
 
 
 def tune_case(kind: str, dora: bool, folder: Path) -> tuple[Any, Any, Path]:
     """Return transformers' model, torchtune's trained one, and the folder of its adapter."""
     from torchtune.modules.peft import get_adapter_state_dict
 
-    if kind == "llama":
-        from tests.oracles.test_torchtune import LONG, SIZES
-
-        model = tiny.make_model(tiny.make_config(**SIZES, scaling=LONG), scale=0.3)
-    else:
-        model = dense.make(kind)
-        if dora:  # torchtune's DoRA scales the bias too while it trains, and its own merge does not
-            with torch.no_grad():
-                for name, parameter in model.named_parameters():
-                    if name.endswith(".bias"):
-                        parameter.zero_()
+    model = tune_base(kind, dora)
     model.save_pretrained(folder / "hf")
     base = tiny.export(folder / "hf", folder / "tune", "torchtune")
     tune = tune_model(model.config, dora=dora)
@@ -238,11 +251,9 @@ def tune_case(kind: str, dora: bool, folder: Path) -> tuple[Any, Any, Path]:
 
 
 @pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
-@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+@pytest.mark.parametrize("kind", TUNED)
 def test_torchtune_adapters(kind: str, dora: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Converted to PEFT, back, and merged: the logits of torchtune's own model each time."""
-    if kind not in BY_NAME:
-        pytest.skip(f"no table of {kind} yet")
     model, tune, adapter = tune_case(kind, dora, tmp_path)
     with torch.no_grad():
         wanted = tune(tiny.IDS)
@@ -258,6 +269,24 @@ def test_torchtune_adapters(kind: str, dora: bool, tmp_path: Path, capsys: pytes
     out = merged(tmp_path / "hf", adapter, tmp_path / "out")
     capsys.readouterr()
     assert_same_logits(logits_of(tiny.load(out)), wanted)
+
+
+@pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
+@pytest.mark.parametrize("kind", TUNED)
+def test_pefts_adapters_in_torchtune(kind: str, dora: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Trained in PEFT, converted, loaded by torchtune's own model: the logits that PEFT's has."""
+    model = tune_base(kind, dora)
+    model.save_pretrained(tmp_path / "hf")
+    trained = adapted(model, lora(target_modules=LINEAR, use_dora=dora))
+    trained.save_pretrained(tmp_path / "adapter")
+    there = ["fix", str(tmp_path / "adapter"), "-o", str(tmp_path / "there"), "--to", "torchtune"]
+    assert main([*there, "--base", str(tmp_path / "hf")]) == 0
+    capsys.readouterr()
+    tune = tune_model(model.config, dora=dora)
+    base = tiny.read(tiny.export(tmp_path / "hf", tmp_path / "tune", "torchtune"))
+    tune.load_state_dict(base | tiny.read(tmp_path / "there"), strict=True)
+    with torch.no_grad():
+        assert_same_logits(tune(tiny.IDS), logits_of(trained))
 
 
 def test_torchtune_merges_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,6 +335,21 @@ _SMALL: dict[str, Any] = {
 }  # fmt: skip
 # model_type: changes of the config. All linear layers have an adapter: fused ones, biased ones, experts.
 FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {"head_dim": 8, "attention_bias": True},
+    "mistral": {"head_dim": 16},
+    "qwen2": {},
+    "gemma": {"head_dim": 16},
+    "gemma3_text": {"head_dim": 16},
+    "smollm3": {},
+    "olmo2": {},
+    "starcoder2": {},
+    "phi": {},
+    "gpt_oss": {"num_local_experts": 3, "head_dim": 8},
+    "deepseek_v3": {
+        "n_routed_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": 12, "kv_lora_rank": 10, "qk_nope_head_dim": 8,
+        "qk_rope_head_dim": 4, "v_head_dim": 6, "num_key_value_heads": 4,
+    },
     "gemma2": {"head_dim": 8},
     "qwen3": {"head_dim": 8},
     "phi3": {},
@@ -313,7 +357,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "mixtral": {"num_local_experts": 3},
     "qwen3_moe": {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8},
     "cohere": {},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])

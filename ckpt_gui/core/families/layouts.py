@@ -134,6 +134,14 @@ KINDS: Mapping[str, LayoutKind] = {
             "adapter_config.json",
             "torchtune",
         ),
+        LayoutKind(
+            "litgpt-adapter",
+            "litgpt adapter",
+            "torch",
+            {"torch": "lit_model.pth.lora", "safetensors": "lit_model_lora.safetensors"},
+            "",
+            "litgpt",
+        ),
     )
 }
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ckpt_gui.core.passes.adapter import adapter_family, find_adapter, keep_head
+from ckpt_gui.core.passes.adapter import find_adapter, keep_head
+from ckpt_gui.core.passes.adapter_family import adapter_family
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims

@@ -6,25 +6,25 @@ there each weight takes its pair in (W + scale · B · A) and loses PEFT's names
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ckpt_gui.core.adapters import PREFIX, Adapter, Lora, has_adapter, read_adapter, stated_rank, untried_patterns
+from ckpt_gui.core.adapter_names import has_adapter, read_adapter
+from ckpt_gui.core.adapters import PREFIX, Adapter, Lora, Tokens
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
-from ckpt_gui.core.families.registry import FAMILIES
-from ckpt_gui.core.families.schema import Family, Layout, Rule
-from ckpt_gui.core.keys import safe_text, template
-from ckpt_gui.core.merge_ops import MergeLora
+from ckpt_gui.core.families.schema import Layout
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.merge_ops import MergeBias, MergeLora
+from ckpt_gui.core.ops import Cast
+from ckpt_gui.core.passes.adapter_findings import findings_of, scales, strange_rows, unbiased, unmatched
 from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
+from ckpt_gui.core.replace_ops import PutRows
 from ckpt_gui.core.shape_ops import Transpose
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 
 LAYOUTS = {
     "peft": Layout("peft-adapter", (), source="peft 0.15 save_and_load.py"),
     "torchtune": Layout("torchtune-adapter", (), source="torchtune 0.6.1 modules/peft"),
+    "litgpt": Layout("litgpt-adapter", (), source="litgpt 0.5.11 lora.py"),
 }
-BASE_LAYOUT = {"peft": "hf", "torchtune": "torchtune"}  # whose names an adapter's modules have
-_ALPHA = "Give it with --lora-alpha N, as it was in training; adapter_config.json would have it as lora_alpha."
 
 
 def find_adapter(plan: Plan) -> Plan:
@@ -35,14 +35,16 @@ def find_adapter(plan: Plan) -> Plan:
     adapter = read_adapter(named, plan.source.sidecars.adapter, plan.policy.lora_alpha)
     if adapter is None:
         return _without_prefix(plan)
-    plan = plan.found(*_findings(plan, adapter))
+    plan = plan.found(*findings_of(plan, adapter))
     if adapter.inside:
-        return _merged_inside(plan, adapter)
+        return plan if adapter.others else _merged_inside(plan, adapter)
     entries = plan.entries
     if adapter.bare:
         entries = tuple(e.renamed(PREFIX + e.key) for e in entries)
     return plan.replace(adapter=adapter, layout=LAYOUTS[adapter.style], entries=entries).explained(
         f"{len(adapter.loras):,} pairs of A and B, without the weights that they change."
+        if not adapter.others
+        else f"{len(adapter.others):,} tensors of an adapter of the kind {safe_text(adapter.kind, 40)}."
     )
 
 
@@ -64,6 +66,12 @@ def merged(weight: Expr, lora: Lora, *, swapped: bool = False) -> Expr:
     return make(Transpose(), make(MergeLora(scale, True), make(Transpose(), weight), lora.a, lora.b, lengths))
 
 
+def with_rows(whole: Expr, dtype: str, tokens: Tokens) -> Expr:
+    """Return an embedding, of that element type, with an adapter's trained rows in it."""
+    rows: Expr = tokens.rows if tokens.rows.dtype == dtype else make(Cast(tokens.rows.dtype, dtype), tokens.rows)
+    return make(PutRows(tokens.indices or ()), whole, rows)
+
+
 def is_swapped(shape: tuple[int, ...], lora: Lora, adapter: Adapter) -> bool:
     """Return True if a weight is stored in × out: an embedding, or GPT-2's Conv1D (where square, the config tells)."""
     if lora.embedding:
@@ -75,27 +83,38 @@ def is_swapped(shape: tuple[int, ...], lora: Lora, adapter: Adapter) -> bool:
 def _merged_inside(plan: Plan, adapter: Adapter) -> Plan:
     """Merge every pair into the weight beside it."""
     loras = {f"{lora.module}.weight": lora for lora in adapter.loras}
+    added = {f"{lora.module}.bias": lora for lora in adapter.loras if lora.bias is not None}
+    tokens = {f"{t.module}.weight": t for t in adapter.tokens if t.indices is not None}
     entries: list[Entry] = []
     stuck: list[Lora] = [lora for name, lora in loras.items() if name not in adapter.whole]
+    lost = [lora for name, lora in added.items() if name not in adapter.whole]
+    odd = [t for name, t in tokens.items() if name not in adapter.whole]
     for name, ref in adapter.whole.items():
-        lora = loras.get(name)
-        if lora is None:
-            entries.append(carried(ref, name))
-            continue
-        expr = merged(ref, lora, swapped=is_swapped(ref.shape, lora, adapter))
+        expr: Expr = ref
+        if lora := loras.get(name):
+            expr = merged(ref, lora, swapped=is_swapped(ref.shape, lora, adapter))
+        elif lora := added.get(name):
+            expr = make(MergeBias(lora.scale or 0.0), ref, lora.bias or ref)
+        if name in tokens:
+            expr = with_rows(expr, ref.dtype, tokens[name])
         try:
             shape_of(expr, {})
         except CheckpointError:
-            stuck.append(lora)
-            entries.append(carried(ref, name))
-            continue
-        entries.append(Entry(TensorSpec(name, ref.dtype, ref.shape), expr, "merged with its adapter"))
+            stuck += [loras[name]] if name in loras else []
+            lost += [added[name]] if name in added else []
+            odd += [tokens[name]] if name in tokens else []
+            expr = ref
+        why = "" if expr is ref else "merged with its adapter"
+        entries.append(Entry(TensorSpec(name, ref.dtype, ref.shape), expr, why))
     reason = "is the weight as it was before training; the trained one beside it is taken"
     dropped = tuple(Dropped(ref, reason, "replaced", ref.key) for ref in adapter.replaced)
-    loose = tuple(carried(ref) for ref in (*adapter.odd, *(ref for lora in stuck for ref in lora.refs)))
+    used = {id(ref) for entry in entries for ref in entry.inputs}
+    parts = (*adapter.odd, *(r for lora in adapter.loras for r in lora.refs), *(t.rows for t in adapter.tokens))
+    loose = tuple(carried(ref) for ref in parts if id(ref) not in used)
     plan = plan.replace(entries=tuple(entries), unmapped=(*plan.unmapped, *loose), dropped=(*plan.dropped, *dropped))
-    if stuck:
-        plan = plan.found(unmatched(stuck, len(loras), "the file"))
+    plan = plan.found(*([unmatched(stuck, len(loras), "the file")] if stuck else []))
+    plan = plan.found(*([unbiased(lost, "the file")] if lost else []))
+    plan = plan.found(*(strange_rows(t.module, "the file") for t in odd))
     return plan.replace(merged=adapter).found(_unmerged(adapter))
 
 
@@ -104,7 +123,7 @@ def _unmerged(adapter: Adapter) -> Finding:
         f"The model was saved before its adapter was merged: {len(adapter.loras):,} weights have a pair of A and B "
         f"beside them ({scales(adapter)}); to leave the pairs out would throw the training away."
     )
-    keys = tuple(lora.a.key for lora in adapter.loras)
+    keys = (*(lora.a.key for lora in adapter.loras), *(t.rows.key for t in adapter.tokens))
     return Finding("lora-unmerged", "warning", text, keys, "fix merges each pair into its weight.")
 
 
@@ -136,34 +155,6 @@ def _before(adapter: Adapter, trained: TensorRef) -> TensorRef | None:
     return next((r for r in adapter.replaced if r.key.replace(".original_module.", ".").endswith(name)), None)
 
 
-def unmatched(stuck: list[Lora], total: int, where: str) -> Finding:
-    """Return the finding that modules have no weight, or one of another shape."""
-    first = stuck[0]
-    shape = " × ".join(f"{n:,}" for n in (*first.b.shape[:1], *first.a.shape[1:]))
-    text = (
-        f"{len(stuck):,} of {total:,} modules of the adapter fit no weight in {where}, such as "
-        f"`{safe_text(first.module)}` ({shape})."
-    )
-    fix = "Take the base that the adapter was trained on, with its vocabulary as it was then."
-    return Finding("adapter-unmatched", "error", text, tuple(x.a.key for x in stuck), fix, blocking=True)
-
-
-def scaled_biases(adapter: Adapter, modules: Sequence[str]) -> Finding | None:
-    """Return the finding that torchtune trained DoRA with another formula than it, or PEFT, merges by.
-
-    Args:
-        adapter: The adapter.
-        modules: Those of its DoRA modules that have a bias.
-    """
-    if adapter.style != "torchtune" or not modules:
-        return None
-    text = (
-        f"torchtune's DoRA scales biases too while it trains (`{safe_text(modules[0])}`), and neither its own merge "
-        "nor PEFT does: the result is theirs, and not quite what was trained."
-    )
-    return Finding("adapter-scale", "warning", text, tuple(modules), "Compare a few answers with the trained model's.")
-
-
 def _without_prefix(plan: Plan) -> Plan:
     """Take PEFT's prefix off a model that has no pairs."""
     changed = [e for e in plan.entries if e.key.startswith(PREFIX)]
@@ -173,158 +164,3 @@ def _without_prefix(plan: Plan) -> Plan:
     text = f"{len(changed):,} of {len(entries):,} keys begin with `{PREFIX}`: PEFT's names, without an adapter."
     keys = tuple(e.ref.key for e in changed)
     return plan.replace(entries=entries).found(Finding("renamed", "warning", text, keys, "fix takes it off."))
-
-
-# ----------------------------------------------------------------------------------------------------------- findings
-
-
-def scales(adapter: Adapter) -> str:
-    """Say rank, alpha and scale of an adapter, groups of modules one after the other.
-
-    >>> scales(Adapter("peft"))
-    'no modules'
-    """
-    groups = adapter.groups
-    rows = [_scale(group[0]) + (f" in {len(group):,} modules" if len(groups) > 1 else "") for group in groups]
-    return "; ".join(rows[:6]) + ("; …" if len(rows) > 6 else "") if rows else "no modules"
-
-
-def _scale(lora: Lora) -> str:
-    kind = "DoRA, " if lora.lengths is not None else ""
-    if lora.scale is None or lora.alpha is None:
-        return f"{kind}rank {lora.rank:,}, alpha not known"
-    return f"{kind}rank {lora.rank:,}, alpha {lora.alpha:g}, scale {lora.scale:g}"
-
-
-def _findings(plan: Plan, adapter: Adapter) -> list[Finding]:
-    found = [_kind(adapter), _several(adapter), _odd(adapter), _empty(plan, adapter), _ranks(adapter)]
-    if adapter.bare:
-        text = f"The adapter's keys lack the leading `{PREFIX}`: PEFT would find none of them and use the base alone."
-        keys = tuple(lora.a.key for lora in adapter.loras)
-        found.append(Finding("renamed", "warning", text, keys, "fix puts it before them."))
-    return [finding for finding in found if finding is not None]
-
-
-def _kind(adapter: Adapter) -> Finding | None:
-    kind = str(adapter.config.get("peft_type", "LORA"))
-    if kind == "LORA":
-        return None
-    text = f"adapter_config.json says that this is an adapter of the kind {safe_text(kind, 40)}; only LoRA is known."
-    return Finding("adapter-unmatched", "error", text, fix="Merge it with PEFT.", blocking=True)
-
-
-def _several(adapter: Adapter) -> Finding | None:
-    if len(adapter.names) < 2:
-        return None
-    names = ", ".join(safe_text(name, 40) for name in adapter.names)
-    text = f"The file holds several adapters ({names}); which of them is wanted can not be known."
-    return Finding("several-sections", "error", text, fix="Save each on its own.", blocking=True)
-
-
-def _odd(adapter: Adapter) -> Finding | None:
-    if not adapter.odd or len(adapter.names) > 1:
-        return None
-    keys = tuple(ref.key for ref in adapter.odd)
-    text = f"{len(keys):,} tensors of the adapter can not be merged: halves of pairs, or of a kind that is not known"
-    fix = "Look for the other half in the other shards, or merge it with the library that made it."
-    return Finding("adapter-unmatched", "error", f"{text} (`{safe_text(keys[0])}`).", keys, fix, blocking=True)
-
-
-def _empty(plan: Plan, adapter: Adapter) -> Finding | None:
-    if any(f.code == "adapter-empty" for f in plan.findings):
-        return None
-    keys = tuple(lora.a.key for lora in adapter.loras)
-    if not keys:
-        if adapter.whole:
-            return None
-        return Finding("adapter-empty", "error", "The adapter has no pair of A and B: it changes nothing.",
-                       fix="Look for the adapter in another file.", blocking=True)  # fmt: skip
-    if any(0 in ref.shape for lora in adapter.loras for ref in lora.refs):
-        text = "The adapter has tensors without elements: what was trained is not in this file."
-        return Finding("adapter-empty", "error", text, keys, "Save it again with the weights gathered.", blocking=True)
-    unknown = tuple(lora.a.key for lora in adapter.loras if lora.scale is None)
-    if unknown:
-        text = (
-            f"Nothing says by what the adapter's product is scaled: {len(unknown):,} modules have ranks and no alpha."
-        )
-        return Finding("adapter-empty", "error", text, unknown, _ALPHA, blocking=True)
-    nothing = tuple(lora.a.key for lora in adapter.loras if not lora.scale)
-    if nothing:
-        text = f"Alpha is 0 for {len(nothing):,} of {len(keys):,} modules: merged, they change nothing."
-        return Finding("adapter-empty", "error", text, nothing, _ALPHA, blocking=True)
-    return None
-
-
-def _ranks(adapter: Adapter) -> Finding | None:
-    """Say where adapter_config.json and the tensors differ, or where a pattern in it can not be followed."""
-    odd = untried_patterns(adapter.config)
-    if odd:
-        text = f"A pattern of adapter_config.json can not be followed: {safe_text(odd[0], 60)}."
-        return Finding("adapter-scale", "warning", text, fix="Check the scales; --lora-alpha gives all of them.")
-    wrong = [x for x in adapter.loras if stated_rank(adapter.config, x.module) not in (None, x.rank)]
-    if not wrong:
-        return None
-    first = wrong[0]
-    text = (
-        f"adapter_config.json gives {len(wrong):,} of {len(adapter.loras):,} modules another rank than the tensors "
-        f"have, such as `{safe_text(first.module)}` {stated_rank(adapter.config, first.module)} for {first.rank}: PEFT "
-        "refuses to load it."
-    )
-    fix = "The scale is alpha over the rank of the tensors here; check alpha."
-    return Finding("adapter-scale", "warning", text, tuple(x.a.key for x in wrong), fix)
-
-
-# ------------------------------------------------------------------------------------------------------------- family
-
-
-def adapter_family(plan: Plan) -> Plan:
-    """Set the family of an adapter by its modules' names, its config, or the user."""
-    if plan.adapter is None:
-        return plan
-    fitting = families_of(plan.adapter)
-    wanted = plan.policy.family
-    model_type = plan.config.model_type if plan.config else None
-    if wanted is not None or model_type:
-        named = [f for f in fitting if f.name == wanted or (wanted is None and model_type in f.model_types)]
-        if named:
-            return plan.replace(family=named[0])
-        text = f"The adapter's modules do not fit the family {safe_text(str(wanted or model_type), 40)}."
-        return plan.found(Finding("unknown-layout", "error" if wanted else "warning", text, blocking=bool(wanted)))
-    if not fitting:
-        return plan
-    titles = ", ".join(f.title for f in fitting[:4]) + (f" and {len(fitting) - 4} more" if len(fitting) > 4 else "")
-    if len(fitting) == 1:
-        return plan.replace(family=fitting[0])
-    if _agree(fitting, plan.adapter):
-        text = f"The adapter's modules fit {titles} alike; taken as {fitting[0].title}, from which they do not differ."
-        return plan.replace(family=fitting[0]).found(Finding("family-ambiguous", "info", text))
-    text = f"The adapter's modules fit {titles}, whose rows are not in the same order."
-    fix = "Name the family with --family, or the base with --base DIR; merging into a base needs neither."
-    return plan.found(Finding("family-ambiguous", "info", text, fix=fix))
-
-
-def families_of(adapter: Adapter) -> tuple[Family, ...]:
-    """Return the families that have the most of an adapter's modules, in the registry's order."""
-    shapes = {template(f"{lora.module}.weight") for lora in adapter.loras}
-    name = BASE_LAYOUT[adapter.style]
-    counts = {f.name: len(shapes & layout.by_stored.keys()) for f in FAMILIES if (layout := f.layout(name))}
-    most = max(counts.values(), default=0)
-    return tuple(f for f in FAMILIES if most and counts.get(f.name) == most)
-
-
-def _agree(families: tuple[Family, ...], adapter: Adapter) -> bool:
-    """Return True if all families would convert the adapter alike."""
-    shapes = {template(f"{lora.module}.weight") for lora in adapter.loras}
-    return len({_ways(f, adapter.style, shapes) for f in families}) == 1
-
-
-def _ways(family: Family, style: str, shapes: set[str]) -> tuple[object, ...]:
-    layout = family.layout(BASE_LAYOUT[style])
-    rules = [layout.by_stored.get(shape) for shape in sorted(shapes)] if layout else []
-    tune = family.layout("torchtune" if style == "peft" else "hf")
-    others = [tune.by_hub.get(template(h)) if tune else None for r in rules if r for h in _hubs(r)]
-    return tuple(repr(rule) for rule in (*rules, *others))
-
-
-def _hubs(rule: Rule) -> tuple[str, ...]:
-    return tuple(hub.replace("{layer}", "0").replace("{expert}", "0") for hub in rule.hubs)

@@ -69,10 +69,12 @@ def adapter_json(adapter: Adapter) -> dict[str, Any]:
     """Return what is known of an adapter: rank, alpha and scale of every module."""
     return {
         "style": adapter.style,
+        "kind": adapter.kind,
         "merged_into": "the weights beside it" if adapter.inside else None,
         "rslora": adapter.config.get("use_rslora") is True,
         "targets": list(dict.fromkeys(lora.module.rpartition(".")[2] for lora in adapter.loras)),
         "whole": [] if adapter.inside else list(adapter.whole),
+        "tokens": [{"module": t.module, "rows": t.indices} for t in adapter.tokens],
         "modules": [
             {
                 "module": x.module, "rank": x.rank, "alpha": x.alpha, "scale": x.scale, "dora": x.lengths is not None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.passes.adapter import scales
+from ckpt_gui.core.passes.adapter_findings import scales
 from ckpt_gui.core.passes.section import shown as shown_section
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report.facts import facts
@@ -79,6 +79,8 @@ def _model(plan: Plan) -> str:
 def _adapter(plan: Plan, adapter: Adapter) -> str:
     targets = list(dict.fromkeys(lora.module.rpartition(".")[2] for lora in adapter.loras))
     title = title_of(plan.layout.name) if plan.layout else "adapter"
+    if adapter.others:
+        return f"A {title} of the kind {safe_text(adapter.kind, 40)}: {plural(len(adapter.others), 'tensor')}."
     base = f" for {plan.family.title}" if plan.family else ""
     text = f"A {title}{base} on {plural(len(adapter.loras), 'module')}"
     text += f" ({', '.join(safe_text(t, 40) for t in targets[:10])}{', …' if len(targets) > 10 else ''})"
