@@ -134,13 +134,13 @@ def _arrange(window: MainWindow, select: str | None, text: str | None, view: str
     if text:
         window.tree_panel.set_filter(text)
     if select and not window.tree_panel.select_key(select):
-        window.trouble_bar.show_text(f"There is no tensor {select} in this checkpoint.")
+        window.notices.show_notice("select", "warning", f"There is no tensor `{select}` in this checkpoint.")
     if view in ("plan", "export"):
         window.commands.export() if view == "export" else window.docks["plan"].raise_()
     elif view and view in window.page_tabs.names:
         window.page_tabs.show_page(view)
     elif view and view not in VIEWS and not _show_tab(window.inspector_panel, view):
-        window.trouble_bar.show_text(f"There is no view {view}.")
+        window.notices.show_notice("view", "warning", f"There is no view {view}.")
 
 
 def _show_tab(inspector: Any, name: str) -> bool:

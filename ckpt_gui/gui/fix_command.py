@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.retarget import GB, Target
 from ckpt_gui.gui.resources import SAMPLE, resource
+from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 
 _USUAL_SHARD = Target().max_shard_bytes
@@ -26,7 +28,14 @@ def fix_command(snapshot: Snapshot, folder: str | None = None) -> str:
     path = snapshot.source.path
     words = ["ckpt-gui", "fix", path, "-o", folder or PurePath(default_folder(path, target.layout)).name]
     words += ["--to", target.layout, *_target_words(target), *_policy_words(policy)]
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+    return _joined(words)
+
+
+def repeat_command(session: Session) -> str:
+    """Return the command that does what a session does now; empty where nothing is open."""
+    if session.snapshot is not None:
+        return fix_command(session.snapshot)
+    return _joined(["ckpt-gui", "check", session.path]) if session.path else ""
 
 
 def unsayable(snapshot: Snapshot) -> int:
@@ -52,6 +61,10 @@ def default_folder(path: str, layout: str) -> str:
     while os.path.lexists(folder):
         folder, number = f"{base}-{number}", number + 1
     return folder
+
+
+def _joined(words: Sequence[str]) -> str:
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def _target_words(target: Target) -> list[str]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, Signal
 
-from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.errors import Cancelled
 
 PROGRESS_INTERVAL = 0.05
 Work = Callable[["Job"], Any]
@@ -60,8 +59,7 @@ class Job(QRunnable):
             result = self._work(self)
         except Exception as caught:  # noqa: BLE001 - shown to the user at the job's place, with its trace
             error = caught
-            if not isinstance(caught, CheckpointError | Cancelled | OSError):
-                error.__notes__ = [traceback.format_exc()]
+            error.__notes__ = [f"while: {self.title}"]
         self._carrier.ended.emit(self, result, error)
 
     def cancel(self) -> None:
@@ -83,6 +81,9 @@ class Job(QRunnable):
 class JobManager(QObject):
     """Starts jobs and delivers what they say.
 
+    Attributes:
+        command: Returns the command that repeats what the user is doing, for reports of errors.
+
     Signals:
         started(job), progressed(job, label, done, total), finished(job): for the status bar and the jobs list.
     """
@@ -99,6 +100,7 @@ class JobManager(QObject):
         self._carrier.progressed.connect(self._on_progress, Qt.ConnectionType.QueuedConnection)
         self._carrier.ended.connect(self._on_end, Qt.ConnectionType.QueuedConnection)
         self._live: dict[Job, _Ears] = {}
+        self.command: Callable[[], str] = str
 
     def start(
         self,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
-from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
 from ckpt_gui.gui.commands import Commands
+from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected
+from ckpt_gui.gui.fix_command import repeat_command
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.pages import PAGES
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
@@ -25,13 +25,13 @@ from ckpt_gui.gui.panels.drop_target import DropTarget
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.guide import Guide
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
+from ckpt_gui.gui.panels.notices import Choice, Notices
 from ckpt_gui.gui.panels.page_tabs import PageTabs
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
 from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
-from ckpt_gui.gui.panels.trouble_bar import TroubleBar
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
@@ -59,6 +59,7 @@ class MainWindow(QMainWindow):
         self.settings, self.theme = settings, theme
         self.jobs = JobManager(self)
         self.session = Session(self.jobs, self)
+        self.jobs.command = partial(repeat_command, self.session)
         self.last_path = ""
         self.ask_to_close: Callable[[QWidget, Sequence[str]], bool] = ask_to_close
         self.commands = Commands(self)
@@ -85,7 +86,7 @@ class MainWindow(QMainWindow):
         self.checkpoint_panel = CheckpointPanel(session, theme)
         self.inspector_panel = InspectorPanel(session, theme)
         self.plan_panel = PlanPanel(session, theme)
-        self.trouble_bar = TroubleBar(theme)
+        self.notices = Notices(theme)
         self.pages = QStackedWidget()
         for state in (self.start_page, self.loading_panel, self.error_panel, self.page_tabs):
             self.pages.addWidget(state)
@@ -93,7 +94,7 @@ class MainWindow(QMainWindow):
         layout = QVBoxLayout(centre)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self.trouble_bar)
+        layout.addWidget(self.notices)
         layout.addWidget(self.pages, 1)
         self.setCentralWidget(centre)
         self.status_bar = StatusBar(session, self.jobs)
@@ -172,13 +173,13 @@ class MainWindow(QMainWindow):
 
     def show_trouble(self, error: BaseException) -> None:
         """Say in the bar that something went wrong."""
-        if isinstance(error, CheckpointError):
-            self.trouble_bar.show_text(" ".join(filter(None, (error.message, error.fix))))
-        else:
-            text = self.tr("Something went wrong: {}. What is open is still there.").format(
-                f"{type(error).__name__}: {error}"
-            )
-            self.trouble_bar.show_text(text, "".join(traceback.format_exception(error)))
+        text, choices = error_sentence(error), []
+        if not is_expected(error):
+            report = error_report(error, self.jobs.command())
+            text = self.tr("{} What is open is still there.").format(text)
+            copy = partial(QGuiApplication.clipboard().setText, report)
+            choices = [Choice(self.tr("Copy report"), copy, stays=True)]
+        self.notices.show_notice("trouble", "error", text, choices)
 
     # ------------------------------------------------------------------------------------------------------ following
 
@@ -201,7 +202,7 @@ class MainWindow(QMainWindow):
         self.settled.emit()
 
     def _on_failed(self, error: BaseException) -> None:
-        self.error_panel.show_error(self.last_path, error)
+        self.error_panel.show_error(self.last_path, error, self.jobs.command())
         self._show_page(self.error_panel)
         self.settled.emit()
 

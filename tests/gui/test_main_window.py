@@ -142,8 +142,8 @@ def test_an_unexpected_exception_is_shown_and_can_be_copied(qtbot: QtBot, qapp: 
     window = windows.add()
     qtbot.addWidget(window)
     window.show_trouble(ValueError("odd <b>"))
-    assert window.trouble_bar.isVisible()
-    assert "ValueError: odd <b>" in window.trouble_bar.text.text()
+    assert window.notices.isVisible()
+    assert "ValueError: odd <b>" in window.notices.text("trouble")
     windows.close_all()
 
 
@@ -160,7 +160,7 @@ def test_the_hooks_catch_and_are_taken_off_again(qtbot: QtBot, qapp: QApplicatio
     sys.excepthook(ValueError, error, None)
     hooks.remove()
     assert sys.excepthook is before
-    assert "from a slot" in window.trouble_bar.text.text()
+    assert "from a slot" in window.notices.text("trouble")
 
 
 # ------------------------------------------------------------------------------------------------------------- findings
@@ -342,7 +342,7 @@ def test_a_dock_that_was_hidden_stays_hidden(qtbot: QtBot, qapp: QApplication) -
 def test_a_refused_decision_is_told_in_the_bar(qtbot: QtBot, qapp: QApplication) -> None:
     window = make_window(qtbot, qapp, source())
     window.session.change_target(layout="nonsense")
-    assert "nonsense" in window.trouble_bar.text.text()
+    assert "nonsense" in window.notices.text("trouble")
     window.session.change_target(layout="meta")
     assert window.session.snapshot is not None
     assert window.session.snapshot.decisions.target.layout == "meta"

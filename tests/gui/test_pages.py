@@ -68,7 +68,7 @@ def test_pages_are_named_in_the_menu_and_on_the_command_line(window: main_window
     assert window.page_tabs.currentIndex() == 1
     _arrange(window, None, None, "tensors")
     assert window.page_tabs.currentIndex() == 0
-    assert not window.trouble_bar.isVisible()
+    assert not window.notices.by_name
 
 
 def test_one_page_has_no_tabs(qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:

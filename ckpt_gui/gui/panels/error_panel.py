@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
@@ -12,6 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QProgressBar, Q
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
+from ckpt_gui.gui.error_report import error_report
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label
@@ -86,8 +86,8 @@ class ErrorPanel(QWidget):
             line.addWidget(each)
         return line
 
-    def show_error(self, path: str, error: BaseException) -> None:
-        """Say what went wrong with a path."""
+    def show_error(self, path: str, error: BaseException, command: str = "") -> None:
+        """Say what went wrong with a path; the command repeats it."""
         title, message, details = error_words(path, error)
         self.title.setText(title)
         self.message.setText(message)
@@ -99,8 +99,11 @@ class ErrorPanel(QWidget):
             self._details.addWidget(label(name, muted=True), line, 0, Qt.AlignmentFlag.AlignTop)
             self._details.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
         self._report = "\n".join([title, message, *(f"{name}: {text}" for name, text in details)])
-        if not isinstance(error, CheckpointError | OSError):
-            self._report += "\n" + "".join(traceback.format_exception(error))
+        unexpected = not isinstance(error, CheckpointError | OSError)
+        self.copy_button.setText(self.tr("Copy report") if unexpected else self.tr("Copy details"))
+        self.copy_button.setAccessibleName(self.copy_button.text())
+        if unexpected:
+            self._report = error_report(error, command)
         self.setAccessibleName(f"{title}. {message}")
 
     def _restyle(self) -> None:
@@ -126,7 +129,7 @@ def error_words(path: str, error: BaseException) -> tuple[str, str, list[tuple[s
         reason = error.strerror or str(error)
         details.append(("What to do", "Check that the file is there and that you may read it, then try again."))
         return f"{name} cannot be opened", f"The system says: {safe_text(reason)}.", details
-    details.append(("What to do", "This is a fault of this program. Copy the details and report them."))
+    details.append(("What to do", "This is a fault of this program. Copy the report and send it to its makers."))
     return f"Something went wrong with {name}", f"{type(error).__name__}: {safe_text(str(error), 300)}", details
 
 

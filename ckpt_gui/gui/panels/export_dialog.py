@@ -152,10 +152,13 @@ class ExportDialog(QDialog):
     def take_base(self, folder: str) -> None:
         """Carry the files of another folder."""
         title = self.tr("Reading {folder}").format(folder=safe_text(folder, 60))
-        self._session.jobs.start(title, lambda _job: read_sidecars(folder)[0], self._base_read, self._failed)
+        self._session.jobs.start(title, lambda _job: read_sidecars(folder)[0], self._base_read, self._base_failed)
 
     def _base_read(self, base: object) -> None:
         self._session.change_target(base=base)
+
+    def _base_failed(self, error: BaseException) -> None:
+        self.form.say_error(error, self._session.jobs.command())
 
     def _drop_base(self) -> None:
         self._session.change_target(base=None)
@@ -243,8 +246,8 @@ class ExportDialog(QDialog):
         if isinstance(error, Cancelled):
             self.form.say("grey", "○", self.tr("Stopped"), self.tr("Nothing was kept at the target."))
         else:
-            fix = getattr(error, "fix", None) or ""
-            self.form.say("red", "✗", quoted(str(error)), quoted(fix))
+            command, kept = self._session.jobs.command(), self.tr("Nothing was kept at the target.")
+            self.form.say_error(error, command, kept)
         self._look_soon()
 
     def _open(self, folder: str) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.gui.error_report import error_report, error_sentence
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.parts import Card, clear
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
+from ckpt_gui.gui.widgets.trouble_line import report_button
 from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label, quoted
 
 
@@ -62,6 +65,11 @@ class OutcomeBanner(Banner):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self._blocking = False
+        self._report = ""
+        self.copy_button = report_button()
+        self.add_button(self.copy_button)
+        self.copy_button.hide()
+        self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._report))
         self.hide()
 
     def show_blocking(self, findings: Sequence[Finding]) -> None:
@@ -73,8 +81,18 @@ class OutcomeBanner(Banner):
         self._blocking = bool(findings)
         self.setVisible(self._blocking)
 
+    def say_error(self, error: BaseException, command: str, detail: str = "") -> None:
+        """Say why the last attempt failed; what the sentence does not tell in full can be copied."""
+        if isinstance(error, CheckpointError):
+            self.say("red", "✗", quoted(error.message), quoted(error.fix or ""))
+        else:
+            self.say("red", "✗", quoted(error_sentence(error)), detail)
+            self._report = error_report(error, command)
+            self.copy_button.show()
+
     def say(self, role: str, glyph: str, title: str, detail: str) -> None:
         """Say how the last attempt ended, unless something blocks the next one."""
+        self.copy_button.hide()
         if not self._blocking:
             self.show_text(role, glyph, title, detail)
             self.show()

@@ -50,6 +50,12 @@ class ExportForm(QScrollArea):
         self.findings.show_findings([finding for finding in findings if not finding.blocking])
         self.banner.show_blocking([finding for finding in findings if finding.blocking])
 
+    def say_error(self, error: BaseException, command: str, detail: str = "") -> None:
+        """Say why the last attempt failed, where it is seen."""
+        self.banner.say_error(error, command, detail)
+        if self.banner.isVisible():
+            self.ensureWidgetVisible(self.banner)
+
     def say(self, role: str, glyph: str, title: str, detail: str) -> None:
         """Say how the last attempt ended, where it is seen."""
         self.banner.say(role, glyph, title, detail)

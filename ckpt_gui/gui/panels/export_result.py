@@ -15,6 +15,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
+from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID, heading, plain_label, quoted
 
 FILES_SHOWN = 12
@@ -54,7 +55,7 @@ class ResultPage(QWidget):
 
     def _lay_out(self) -> None:
         self.notes_card = _card(self.notes, self.tr("Good to know"))
-        self.message = plain_label(muted=True)
+        self.message = TroubleLine(self._jobs)
         body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, GRID)
@@ -102,7 +103,7 @@ class ResultPage(QWidget):
         known = notes(export, result)
         self.notes.setText("\n".join(quoted(note) for note in known))
         self.notes_card.setVisible(bool(known))
-        self.message.setText("")
+        self.message.say("")
         self.open_button.setFocus()
 
     # ------------------------------------------------------------------------------------------------------- buttons
@@ -118,7 +119,7 @@ class ResultPage(QWidget):
     def _copy(self) -> None:
         if self._written is not None:
             QGuiApplication.clipboard().setText(self._written.command)
-            self.message.setText(self.tr("The command is on the clipboard."))
+            self.message.say(self.tr("The command is on the clipboard."))
 
     def _save(self) -> None:
         kinds = self.tr("Web page (*.html);;Markdown (*.md);;JSON (*.json)")
@@ -134,8 +135,8 @@ class ResultPage(QWidget):
         self._jobs.start(
             self.tr("Saving the report"),
             lambda _job: save_report(path, written.export, written.result),
-            lambda _: self.message.setText(self.tr("Saved: {path}").format(path=safe_text(path, 300))),
-            lambda error: self.message.setText(safe_text(str(error), 300)),
+            lambda _: self.message.say(self.tr("Saved: {path}").format(path=safe_text(path, 300))),
+            self.message.say_error,
         )
 
 

@@ -21,6 +21,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
+from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID, breakable
 from ckpt_gui.gui.wording import capital, shape_text
 
@@ -43,6 +44,7 @@ class DetailsTab(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.banner = Banner(theme)
+        self.trouble = TroubleLine(session.jobs)
         self.overview = OverviewPage(theme)
         self.names, self.tensor, self.place, self.export = self._make_lists()
         self._lay_out()
@@ -78,7 +80,7 @@ class DetailsTab(QScrollArea):
         column = QVBoxLayout(body)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(2 * GRID)
-        for widget in (self.overview, self.banner, self.names, self.tensor, self.place, self.export):
+        for widget in (self.overview, self.banner, self.names, self.tensor, self.place, self.export, self.trouble):
             column.addWidget(widget)
         column.addStretch(1)
         self.setWidget(body)
@@ -91,6 +93,7 @@ class DetailsTab(QScrollArea):
     def _fill(self) -> None:
         row, snapshot = self._row, self._snapshot
         shown = row is not None and snapshot is not None
+        self.trouble.say("")
         self.overview.setVisible(not shown)
         self.banner.setVisible(shown)
         for facts in (self.names, self.tensor, self.place, self.export):
@@ -119,7 +122,7 @@ class DetailsTab(QScrollArea):
         self._job = self._jobs.start(
             self.tr("Looking up what shares bytes"),
             lambda _: Relations(snapshot.source, snapshot.export),
-            lambda found: self._looked_up(snapshot.export, found), lambda _: None, quiet=True,
+            lambda found: self._looked_up(snapshot.export, found), self.trouble.say_error, quiet=True,
         )  # fmt: skip
         return None
 

@@ -21,10 +21,12 @@ class FilterRun(QObject):
 
     Signals:
         found(index, filter, hits): What passes.
+        failed(error): It could not be looked for.
         due(): The text has stood still for a while.
     """
 
     found = Signal(object, object, object)
+    failed = Signal(object)
     due = Signal()
 
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
@@ -60,8 +62,12 @@ class FilterRun(QObject):
             self._job = None
             self.found.emit(index, wanted, hits)
 
+        def failed(error: BaseException) -> None:
+            self._job = None
+            self.failed.emit(error)
+
         self._job = self._jobs.start(
-            self.tr("Filtering"), lambda _: index.select(wanted, keys), done, lambda _: None, quiet=True
+            self.tr("Filtering"), lambda _: index.select(wanted, keys), done, failed, quiet=True
         )
 
     def stop(self) -> None:

@@ -25,6 +25,7 @@ from ckpt_gui.gui.panels.tree_view import KeyTreeView
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID
 
 
@@ -54,6 +55,7 @@ class TreePanel(QWidget):
         self._build()
         self.search.due.connect(self.apply_filter)
         self.search.found.connect(self._show_hits)
+        self.search.failed.connect(self.trouble.say_error)
         self.filter_box.textChanged.connect(self.search.wait)
         self.filter_box.returnPressed.connect(self.apply_filter)
         for widget in (self.filter_box, self.view):
@@ -76,11 +78,13 @@ class TreePanel(QWidget):
 
     def _build(self) -> None:
         self.bar = FilterBar(self._theme)
+        self.trouble = TroubleLine(self._session.jobs)
         self.filter_box = self.bar.box
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, GRID, GRID // 2)
         layout.setSpacing(GRID)
         layout.addWidget(self.bar)
+        layout.addWidget(self.trouble)
         layout.addLayout(self._build_view(), 1)
 
     def _build_view(self) -> QStackedLayout:
@@ -108,6 +112,7 @@ class TreePanel(QWidget):
             self.search.run(snapshot.index, self.filter_box.text())
 
     def _show_hits(self, index: CheckpointIndex, wanted: Filter, hits: Hits) -> None:
+        self.trouble.say("")
         filtered = bool(wanted) or self.search.keys is not None
         # Without a filter the tree shows everything; a filtered tree would show groups whose rows are not hits.
         flat = filtered or self._flat_wanted is True

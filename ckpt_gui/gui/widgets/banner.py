@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, plain_label
@@ -33,7 +33,7 @@ class Banner(QFrame):
         texts.setSpacing(GRID // 2)
         texts.addWidget(self._title)
         texts.addWidget(self._detail)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(12, 10, 12, 10)
         row.setSpacing(12)
         row.addWidget(self._glyph, 0, Qt.AlignmentFlag.AlignTop)
@@ -55,6 +55,10 @@ class Banner(QFrame):
         self._detail.setVisible(bool(detail))
         self.setAccessibleName(f"{title}. {detail}".strip())
         self._restyle()
+
+    def add_button(self, button: QPushButton) -> None:
+        """Put a button at the right."""
+        self._row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
 
     @property
     def text(self) -> str:

@@ -6,12 +6,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
-from ckpt_gui.gui.widgets.units import GRID, plain_label
+from ckpt_gui.gui.widgets.trouble_line import TroubleLine
+from ckpt_gui.gui.widgets.units import GRID
 
 
 class LiveArea(QScrollArea):
@@ -31,7 +30,7 @@ class LiveArea(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.job = JobBar(jobs)
-        self.message = plain_label(muted=True)
+        self.message = TroubleLine(jobs)
 
     def lay_out(self, *widgets: QWidget) -> None:
         """Put widgets one below the other."""
@@ -62,11 +61,8 @@ class LiveArea(QScrollArea):
 
     def say(self, text: str) -> None:
         """Say something instead of figures; an empty text hides the line."""
-        self.message.setText(text)
-        self.message.setVisible(bool(text))
+        self.message.say(text)
 
     def say_error(self, error: BaseException) -> None:
         """Say why there are no figures."""
-        fix = error.fix if isinstance(error, CheckpointError) else None
-        text = self.tr("Stopped.") if isinstance(error, Cancelled) else f"{error} {fix or ''}".strip()
-        self.say(safe_text(text, 600))
+        self.message.say_error(error)

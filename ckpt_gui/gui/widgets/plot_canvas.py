@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import em, plain_label
+from ckpt_gui.gui.widgets.trouble_line import TroubleLine
+from ckpt_gui.gui.widgets.units import em
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +44,8 @@ class PlotCanvas(QWidget):
         self._box = QVBoxLayout(self)
         self._box.setContentsMargins(0, 0, 0, 0)
         self._box.setSpacing(0)
-        self._waiting = plain_label(self.tr("Preparing the plots…"), muted=True)
-        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._waiting = TroubleLine(jobs)
+        self._waiting.say(self.tr("Preparing the plots…"))
         self._box.addWidget(self._waiting, 1)
         theme.changed.connect(self._on_theme)
 
@@ -59,7 +60,7 @@ class PlotCanvas(QWidget):
         if not self._asked:
             self._asked = True
             title = self.tr("Preparing the plots")
-            self._jobs.start(title, load_matplotlib, self._loaded, self._not_loaded, quiet=True)
+            self._jobs.start(title, load_matplotlib, self._loaded, self._waiting.say_error, quiet=True)
 
     def build(self, figure: Figure) -> None:
         """Make axes and artists, without data. Called once."""
@@ -97,9 +98,6 @@ class PlotCanvas(QWidget):
         self.figure = figure
         self._on_theme()
         self.redraw()
-
-    def _not_loaded(self, error: BaseException) -> None:
-        self._waiting.setText(self.tr("The plots are not available: {error}").format(error=error))
 
     def _on_theme(self) -> None:
         if self.figure is None:
