@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QLibraryInfo, QLocale, QTimer, QTranslator
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
-from ckpt_gui.gui.hooks import Hooks
+from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder
+from ckpt_gui.gui.hooks import caught, without_noise
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.screenshot import Shooter
@@ -21,6 +25,7 @@ from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 
 DESKTOP_FILE = "org.ckpt_gui.CkptGui"
+MOST_WINDOWS = 10
 VIEWS = ("tree", "list", "plan", "export")
 
 
@@ -44,25 +49,28 @@ def run(
     """
     gc.set_threshold(100_000, 20, 100)  # a checkpoint is a million small values that never go away: half the time
     app = application()
-    settings = Settings()
+    settings = Settings(keeps=not screenshot)
     if fresh:
         settings.clear()
-    theme = Theme(app, settings.scheme)
-    windows = Windows(settings, theme)
-    first = windows.add(*paths[:1], restore=not (fresh or screenshot))
-    for path in paths[1:]:
-        windows.add(path)
-    once(first, lambda: _arrange(first, select, filter, view))
-    hooks = Hooks(windows.show_trouble)
-    shooter = Shooter(first, screenshot) if screenshot else None
-    alarm = _let_control_c_through(app)
-    try:
-        status = app.exec()
+    windows = Windows(settings, Theme(app, settings.scheme))
+    with (
+        without_noise(app.platformName()),
+        crash_log(log_folder()),
+        _stopped_by_signals(app, windows.end),
+        caught(windows.show_trouble),
+    ):
+        first = windows.add(*paths[:1], restore=not (fresh or screenshot))
+        for path in paths[1:]:
+            windows.add(path)
+        once(first, lambda: _arrange(first, select, filter, view))
+        shooter = Shooter(first, screenshot) if screenshot else None
+        if shooter is None:
+            first.tell.bad_end(bad_ends(log_folder()))
+        try:
+            status = app.exec()
+        finally:
+            windows.close_all()
         return shooter.status if shooter else status
-    finally:
-        alarm.stop()
-        hooks.remove()
-        windows.close_all()
 
 
 def application() -> QApplication:
@@ -91,7 +99,7 @@ class Windows:
         """Show another window."""
         window = MainWindow(self._settings, self._theme)
         self.open.append(window)
-        window.more_paths.connect(lambda paths: [self.add(path) for path in paths])
+        window.more_paths.connect(partial(self._add_more, weakref.ref(window)))
         window.destroyed.connect(lambda _=None: self.open.remove(window) if window in self.open else None)
         if restore:
             window.restore()
@@ -100,10 +108,24 @@ class Windows:
             window.open_path(path)
         return window
 
+    def _add_more(self, first: weakref.ref[MainWindow], paths: Sequence[str]) -> None:
+        """Show more windows, but not a screen full of them."""
+        room = max(0, MOST_WINDOWS - len(self.open))
+        for path in paths[:room]:
+            self.add(path)
+        window = first()
+        if window is not None and len(paths) > room:
+            window.tell.not_opened(len(paths) - room)
+
     def show_trouble(self, error: BaseException) -> None:
         """Say in a window that something went wrong."""
         for window in self.open[:1]:
-            window.show_trouble(error)
+            window.tell.trouble(error)
+
+    def end(self) -> None:
+        """End the program without asking."""
+        self.close_all()
+        QTimer.singleShot(0, QApplication.quit)  # not now: the loop that shall end may not have begun
 
     def close_all(self) -> None:
         """Close what is still open, without asking."""
@@ -153,11 +175,23 @@ def _show_tab(inspector: Any, name: str) -> bool:
     return False
 
 
-def _let_control_c_through(app: QApplication) -> QTimer:
-    """Let Python see Control-C: it runs its handlers only when it runs at all."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda *_: app.quit())
-    timer = QTimer(app)
+@contextlib.contextmanager
+def _stopped_by_signals(app: QApplication, end: Callable[[], None]) -> Iterator[None]:
+    """End the program as by its menu when the system asks it to: running exports are cancelled, and leave nothing.
+
+    Python runs its handlers only when it runs at all, so it is woken now and then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    before = {number: signal.signal(number, lambda *_: end()) for number in asked}
+    timer = QTimer(app, interval=250)
     timer.timeout.connect(lambda: None)
-    timer.start(250)
-    return timer
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""What is said of an exception, and the report of it that can be copied: with the trace, and without the user's name."""
+"""What is said of an exception, and the report of it that can be copied: with the trace, without the user's name."""
 
 from __future__ import annotations
 

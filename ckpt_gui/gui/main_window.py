@@ -8,13 +8,13 @@ from functools import partial
 from typing import cast
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QKeySequence
+from PySide6.QtGui import QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
 from ckpt_gui.gui.commands import Commands
-from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected
+from ckpt_gui.gui.file_watch import FileWatch
 from ckpt_gui.gui.fix_command import repeat_command
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.pages import PAGES
@@ -25,7 +25,7 @@ from ckpt_gui.gui.panels.drop_target import DropTarget
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.guide import Guide
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
-from ckpt_gui.gui.panels.notices import Choice, Notices
+from ckpt_gui.gui.panels.notices import Notices
 from ckpt_gui.gui.panels.page_tabs import PageTabs
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.start_page import StartPage
@@ -36,6 +36,7 @@ from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.window_notices import WindowNotices
 
 SIZE = QSize(1280, 800)
 
@@ -62,6 +63,8 @@ class MainWindow(QMainWindow):
         self.jobs.command = partial(repeat_command, self.session)
         self.last_path = ""
         self.ask_to_close: Callable[[QWidget, Sequence[str]], bool] = ask_to_close
+        self.watch = FileWatch(self)
+        self.tell = WindowNotices(self)
         self.commands = Commands(self)
         self.actions_by_id = make_actions(self, self.commands)
         self._build_panels()
@@ -136,7 +139,9 @@ class MainWindow(QMainWindow):
         session.changed.connect(self._on_snapshot)
         session.failed.connect(self._on_failed)
         session.closed.connect(self.show_start)
-        session.refused.connect(self.show_trouble)
+        session.refused.connect(self.tell.trouble)
+        self.watch.changed.connect(self.tell.files_changed)
+        self.drops.refused.connect(self.tell.not_dropped)
         session.undo_stack.cleanChanged.connect(lambda clean: self.setWindowModified(not clean))
         self.jobs.progressed.connect(self.loading_panel.show_progress)
         self.loading_panel.cancel.connect(session.cancel_opening)
@@ -171,21 +176,11 @@ class MainWindow(QMainWindow):
         """Open a checkpoint, in place of the one that is open."""
         self.session.open(path)
 
-    def show_trouble(self, error: BaseException) -> None:
-        """Say in the bar that something went wrong."""
-        text, choices = error_sentence(error), []
-        if not is_expected(error):
-            report = error_report(error, self.jobs.command())
-            text = self.tr("{} What is open is still there.").format(text)
-            copy = partial(QGuiApplication.clipboard().setText, report)
-            choices = [Choice(self.tr("Copy report"), copy, stays=True)]
-        self.notices.show_notice("trouble", "error", text, choices)
-
     # ------------------------------------------------------------------------------------------------------ following
 
     def _on_opening(self, path: str) -> None:
         self.last_path = path
-        self.commands.drop_dialog()
+        self._forget_files()
         self.loading_panel.show_path(path)
         self._show_page(self.loading_panel)
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
@@ -198,8 +193,15 @@ class MainWindow(QMainWindow):
                 self.settings.add_recent(path)
             self._show_page(self.page_tabs)
             self.tree_panel.view.setFocus()
+        self.watch.watch(snapshot.source.files)
         self._enable()
         self.settled.emit()
+
+    def _forget_files(self) -> None:
+        """Let go of what belongs to the checkpoint that was open."""
+        self.commands.drop_dialog()
+        self.watch.watch(())
+        self.notices.dismiss("changed")
 
     def _on_failed(self, error: BaseException) -> None:
         self.error_panel.show_error(self.last_path, error, self.jobs.command())
@@ -208,7 +210,7 @@ class MainWindow(QMainWindow):
 
     def show_start(self) -> None:
         """Show the start page."""
-        self.commands.drop_dialog()
+        self._forget_files()
         self.start_page.refresh()
         self._show_page(self.start_page)
         self.setWindowTitle("ckpt_gui[*]")
@@ -247,5 +249,6 @@ class MainWindow(QMainWindow):
         self.settings.save_window(self.saveGeometry(), self._docks.layout)
         self.commands.drop_dialog()
         self.session.close()
+        self.watch.stop()
         self.jobs.shutdown()
         event.accept()

@@ -17,7 +17,7 @@ from ckpt_gui.gui import session as session_module
 from ckpt_gui.gui import snapshot as snapshot_module
 from ckpt_gui.gui.actions import ACTIONS
 from ckpt_gui.gui.app import Windows
-from ckpt_gui.gui.hooks import Hooks
+from ckpt_gui.gui.hooks import caught
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels.error_panel import error_words
@@ -78,6 +78,19 @@ def test_recents_keep_ten_newest_first() -> None:
     assert settings.recents() == []
     settings.add_recent("/one")
     assert Settings().recents() == ["/one"]
+
+
+def test_settings_that_keep_nothing_leave_the_file_as_it_is() -> None:
+    Settings().add_recent("/one")
+    passing = Settings(keeps=False)
+    passing.scheme = "dark"
+    passing.add_recent("/two")
+    passing.add_target("/out")
+    assert passing.recents() == ["/two", "/one"]
+    assert (passing.scheme, passing.targets()) == ("dark", ["/out"])
+    passing.clear()
+    assert (passing.recents(), passing.scheme, passing.targets()) == ([], "system", [])
+    assert (Settings().recents(), Settings().scheme, Settings().targets()) == (["/one"], "system", [])
 
 
 def test_the_recent_menu_opens_and_forgets(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
@@ -141,7 +154,7 @@ def test_an_unexpected_exception_is_shown_and_can_be_copied(qtbot: QtBot, qapp: 
     windows = Windows(Settings(), Theme(qapp, "light"))
     window = windows.add()
     qtbot.addWidget(window)
-    window.show_trouble(ValueError("odd <b>"))
+    window.tell.trouble(ValueError("odd <b>"))
     assert window.notices.isVisible()
     assert "ValueError: odd <b>" in window.notices.text("trouble")
     windows.close_all()
@@ -155,10 +168,8 @@ def test_the_hooks_catch_and_are_taken_off_again(qtbot: QtBot, qapp: QApplicatio
     window = windows.add()
     qtbot.addWidget(window)
     before = sys.excepthook
-    hooks = Hooks(windows.show_trouble)
-    error = ValueError("from a slot")
-    sys.excepthook(ValueError, error, None)
-    hooks.remove()
+    with caught(windows.show_trouble):
+        sys.excepthook(ValueError, ValueError("from a slot"), None)
     assert sys.excepthook is before
     assert "from a slot" in window.notices.text("trouble")
 

@@ -13,10 +13,12 @@ class DropTarget(QObject):
     Signals:
         hovered(there): Something that can be dropped is over the widget, or no longer.
         dropped(paths): It was dropped.
+        refused(): Something else was dropped: a text, or the address of a page.
     """
 
     hovered = Signal(bool)
     dropped = Signal(list)
+    refused = Signal()
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
@@ -24,19 +26,17 @@ class DropTarget(QObject):
         widget.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Welcome files and folders, and nothing else."""
+        """Take files and folders, and answer everything else."""
         if isinstance(event, QDragEnterEvent):
-            if any(url.isLocalFile() for url in event.mimeData().urls()):
-                event.acceptProposedAction()
-                self.hovered.emit(True)
-                return True
+            event.acceptProposedAction()  # what is no file too: only what is dropped can be answered
+            self.hovered.emit(any(url.isLocalFile() for url in event.mimeData().urls()))
+            return True
         elif event.type() == QEvent.Type.DragLeave:
             self.hovered.emit(False)
         elif event.type() == QEvent.Type.Drop and isinstance(event, QDropEvent):
             self.hovered.emit(False)
             paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-            if paths:
-                event.acceptProposedAction()
-                self.dropped.emit(paths)
-                return True
+            event.acceptProposedAction()
+            self.dropped.emit(paths) if paths else self.refused.emit()
+            return True
         return super().eventFilter(watched, event)
