@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWi
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.looks import SEVERITY_STYLES
-from ckpt_gui.gui.panels.parts import button, label, tip_text
+from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, breakable, quoted
+from ckpt_gui.gui.widgets.units import GRID, breakable, quoted, tip_text
 
 
 @dataclass(frozen=True, slots=True)
