@@ -155,6 +155,7 @@ class MainWindow(QMainWindow):
         self.recents.chosen.connect(self.open_path)
         self.recents.forgotten.connect(start.refresh)
         self.tree_panel.selected.connect(self.inspector_panel.show_row)
+        self.tree_panel.selected.connect(session.select)
         self.tree_panel.group_selected.connect(self.inspector_panel.show_group)
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
         self.checkpoint_panel.finding_chosen.connect(self.guide.show_finding)

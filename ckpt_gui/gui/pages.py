@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.gui.panels.overview_page import OverviewPage
 from ckpt_gui.gui.panels.tree_panel import TreePanel
+from ckpt_gui.gui.panels.values_page import ValuesPage
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 
@@ -38,4 +39,5 @@ class Page:
 PAGES: tuple[Page, ...] = (
     Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),
     Page("overview", "O&verview", "What weighs what, and what it takes to load", OverviewPage),
+    Page("values", "V&alues", "The true values of any part of a tensor", ValuesPage),
 )

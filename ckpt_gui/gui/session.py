@@ -14,10 +14,12 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence, Policy
 from ckpt_gui.core.retarget import Target
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot
@@ -32,6 +34,7 @@ class Session(QObject):
         jobs: Where its long work runs.
         snapshot: What is shown; None if nothing is open.
         path: What is open or being opened.
+        current: The stored tensor that is selected in the tree, if any.
         undo_stack: The decisions taken since opening.
 
     Signals:
@@ -41,6 +44,7 @@ class Session(QObject):
         closed(): There is none any more.
         refused(error): A decision could not be followed; the old snapshot stands.
         keys_wanted(keys, title), key_wanted(key): The user wants to see tensors in the tree.
+        current_changed(ref): Another stored tensor is selected in the tree; None if none is.
     """
 
     opening = Signal(str)
@@ -50,12 +54,14 @@ class Session(QObject):
     refused = Signal(object)
     keys_wanted = Signal(object, str)
     key_wanted = Signal(str)
+    current_changed = Signal(object)
 
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.jobs = jobs
         self.snapshot: Snapshot | None = None
         self.path: str | None = None
+        self.current: TensorRef | None = None
         self.undo_stack = QUndoStack(self)
         self._evidence = Evidence()
         self._job: Job | None = None
@@ -123,6 +129,13 @@ class Session(QObject):
         """Lead the user to a tensor, by its full key."""
         self.key_wanted.emit(key)
 
+    def select(self, row: Row | None) -> None:
+        """Take note of what is selected in the tree."""
+        ref = row.ref if row is not None else None
+        if ref is not self.current:
+            self.current = ref
+            self.current_changed.emit(ref)
+
     @property
     def decisions(self) -> Decisions:
         """The latest decisions, followed by a snapshot or not yet."""
@@ -157,7 +170,7 @@ class Session(QObject):
         self._wanted = None
         snapshot, self.snapshot = self.snapshot, None
         self._evidence = Evidence()
-        self.path = None
+        self.path = self.current = None
         self.undo_stack.clear()
         return snapshot
 

@@ -80,6 +80,9 @@ QTreeView::branch:hover { background: @hover; }
 QHeaderView { background: transparent; border: none; }
 QHeaderView::section { background: @surface; color: @muted; border: none; border-bottom: 1px solid @border;
   padding: 6px 6px; font-weight: 600; }
+QHeaderView::section:vertical { padding: 0 8px; border-bottom: none; border-right: 1px solid @border;
+  font-weight: 400; }
+QTableCornerButton::section { background: @surface; border: none; border-bottom: 1px solid @border; }
 
 QTabWidget::pane { border: 1px solid @border; border-radius: 8px; background: @surface; top: -1px; }
 QTabBar::tab { background: transparent; color: @muted; padding: 6px 12px; border: none;
