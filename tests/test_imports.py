@@ -98,6 +98,7 @@ def module_level_imports(path: Path) -> Iterator[tuple[int, str]]:
         ),
         ("cli", ("torch", "numpy", "PySide6", "matplotlib", "ckpt_gui.gui")),
         ("gui", ("torch", "matplotlib.pyplot")),
+        ("plots", ("torch", "PySide6", "matplotlib", "ckpt_gui.gui", "ckpt_gui.cli")),
     ],
 )
 def test_module_level_imports(folder: str, banned: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ Whoever wants numbers imports them from here; what stands in the modules below m
 """
 
 from ckpt_gui.core.stats.cache import StatsCache
+from ckpt_gui.core.stats.casting import CastStats, cast_stats
 from ckpt_gui.core.stats.distribution import Distribution
 from ckpt_gui.core.stats.elements import decode, no_figures, pattern_values
 from ckpt_gui.core.stats.figures import (
@@ -27,6 +28,7 @@ __all__ = [
     "MAX_ROWS",
     "QUANTILES",
     "Asked",
+    "CastStats",
     "Distribution",
     "HeatMap",
     "Histogram",
@@ -38,6 +40,7 @@ __all__ = [
     "TensorStats",
     "Watch",
     "blocks",
+    "cast_stats",
     "decode",
     "distribution",
     "first_values",
