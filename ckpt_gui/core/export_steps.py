@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.adapter_findings import scales
-from ckpt_gui.core.passes.recognise import PREFIX
+from ckpt_gui.core.passes.recognise import PREFIX, config_of_known, told_config
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
 
@@ -248,6 +248,8 @@ def _config(export: Export) -> Step | None:
     if export.plan.adapter is not None:
         return Step("config", "Write adapter_config.json", 1, "rank, alpha and modules as the adapter has them")
     names = " and ".join(export.texts)
+    if found := config_of_known(export.plan):
+        return Step("config", f"Write {names}", len(export.texts), told_config(export.plan), certain=found[1])
     evidence = f"from {origin}, sizes as the tensors have them"
     config = export.plan.config
     if config and not config.is_hf and config.max_positions is None and "config.json" in export.texts:

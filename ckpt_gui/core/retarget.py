@@ -30,6 +30,7 @@ from ckpt_gui.core.layouting import to_layout
 from ckpt_gui.core.model_config import FLAGS, ModelConfig
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
+from ckpt_gui.core.passes.recognise import config_of_known, told_config
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
 from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
@@ -143,8 +144,9 @@ def retarget(plan: Plan, target: Target) -> Export:
         beside=tuple(d for d in gone if d.kind in aside),
         left_out=_left_out(export),
     )
-    export = _with_files(export, plan.config)
-    findings = (*_settled(plan, export), *_refusals(export, plan.config), *lacking, *misplaced)
+    config = _config(plan, target)
+    export = _with_files(export, config)
+    findings = (*_settled(plan, export), *_refusals(export, config), *lacking, *misplaced)
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
 
@@ -311,6 +313,12 @@ def export_dtype(export: Export) -> str:
     return counts.most_common(1)[0][0] if counts else "bf16"
 
 
+def _config(plan: Plan, target: Target) -> ModelConfig | None:
+    """Return the source's config; where it has none, that of the published model that has its sizes."""
+    found = config_of_known(plan) if target.layout != "same" else None
+    return found[0] if found else plan.config
+
+
 def _with_files(export: Export, config: ModelConfig | None) -> Export:
     """Add the config files to write and the sidecars to carry."""
     texts: dict[str, str] = {}
@@ -391,6 +399,8 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
     if export.ranks > 1:
         found += refuse_ranks(export.entries, export.ranks, export.layout, export.container, export.plan)
     name = export.layout.name if export.layout else None
+    if told := told_config(export.plan) if config else "":
+        found.append(_known_config(export, told))
     if config is None and name and export.target.layout != "same":
         text = f"No config is known, so the {name} folder gets none: its weights load, but not by folder name alone."
         found.append(Finding("config-missing", "info", text, fix="Name a folder that has one with --base DIR."))
@@ -481,6 +491,14 @@ def _twins(export: Export) -> Finding | None:
         f"{len(keys)} tensors would be written as `{safe_text(twice[0])}`: {', '.join(safe_text(k) for k in keys[:4])}."
     )
     return Finding("key-collision", "error", text, keys, "Leave all but one of them out.", blocking=True)
+
+
+def _known_config(export: Export, told: str) -> Finding:
+    text = f"No config lies beside the weights; {' and '.join(export.texts) or 'the config'} is {told}."
+    found = config_of_known(export.plan)
+    certain = found is not None and found[1]
+    fix = "Give the model's own config with --config if it was trained otherwise."
+    return Finding("config-missing", "info" if certain else "warning", text, fix=fix)
 
 
 def _rope_factor() -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -239,3 +240,53 @@ def test_kinds_of_layers_by_the_config(model_type: str, fields: dict[str, Any], 
     assert family is not None
     kinds = layer_kinds(family, fields, 4)
     assert [next(iter(kinds[n])) for n in sorted(kinds)] == wanted.split()
+
+
+def config_json(name: str, layout: str = "hf", target: str = "hf") -> dict[str, Any]:
+    export = retarget(normalise(headers(name, layout)), Target(target))
+    assert not export.blocked
+    made: dict[str, Any] = json.loads(export.texts["params.json" if target == "meta" else "config.json"])
+    return made
+
+
+def test_a_config_is_made_of_what_is_known() -> None:
+    export = retarget(normalise(headers("Llama-3.2-1B")), Target("hf"))
+    made = json.loads(export.texts["config.json"])
+    assert made == {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "attention_bias": False,
+        "mlp_bias": False, "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192, "vocab_size": 128256,
+        "tie_word_embeddings": True, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "max_position_embeddings": 131072,
+        "rope_scaling": {
+            "rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+        "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    step = next(s for s in export.steps if s.id == "config")
+    assert step.certain
+    assert "taken from the published model Llama-3.2-1B" in step.evidence
+    found = next(f for f in export.findings if f.code == "config-missing")
+    assert (found.severity, "scaled by 32" in found.message) == ("info", True)
+
+
+def test_a_config_that_may_be_another_is_not_certain() -> None:
+    export = retarget(normalise(headers("Llama-3.1-8B")), Target("hf"))
+    assert "rope_scaling" not in json.loads(export.texts["config.json"])
+    assert not next(s for s in export.steps if s.id == "config").certain
+    found = next(f for f in export.findings if f.code == "config-missing")
+    assert found.severity == "warning"
+    assert "Llama-3.1-8B has the same sizes, not the same config" in found.message
+
+
+def test_configs_of_other_layouts_and_families() -> None:
+    params = config_json("Llama-3.2-1B", "hf", "meta")
+    assert (params["rope_theta"], params["use_scaled_rope"], params["rope_scaling_factor"]) == (500000.0, True, 32.0)
+    mistral = config_json("Mistral-Nemo-2407")
+    assert (mistral["model_type"], mistral["sliding_window"], mistral["head_dim"]) == ("mistral", None, 128)
+    assert config_json("Qwen2.5-14B")["rms_norm_eps"] == 1e-5
+    gemma = retarget(normalise(headers("Gemma-2-2B")), Target("hf"))  # its scaling of the queries is not in the table
+    assert "config.json" not in gemma.texts
+    assert next(f for f in gemma.findings if f.code == "config-missing").severity == "info"
+    same = retarget(normalise(headers("Llama-3.2-1B")), Target("same"))
+    assert same.texts == {}

@@ -16,6 +16,7 @@ from ckpt_gui.core.families.layer_kinds import layer_kinds, stated_sets
 from ckpt_gui.core.families.schema import EXTRA, Layout, Rule, Slot
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
 from ckpt_gui.core.model_config import FLAGS
+from ckpt_gui.core.passes.recognise import told_config
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.shape_ops import size_of, symbols_of
@@ -279,6 +280,9 @@ def _types(plan: Plan) -> list[Finding]:
 def _no_config(plan: Plan) -> list[Finding]:
     if plan.config is not None or any(f.code == "config-mismatch" for f in plan.findings):
         return []
+    if told := told_config(plan):
+        text = f"No config.json or params.json lies beside the weights; that of an export is {told}."
+        return [Finding("config-missing", "info", text, fix="Name one with --config FILE if it was trained otherwise.")]
     settled = plan.policy.heads or (plan.known and "heads" in plan.dims)
     lost = "the rotary base" if settled else "head counts and rotary base"
     text = f"No config.json or params.json lies beside the weights: {lost} can not be known."

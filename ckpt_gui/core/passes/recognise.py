@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ckpt_gui.core.families.known import Known, find_known, fitting
+from ckpt_gui.core.families.known_config import is_whole, known_config
 from ckpt_gui.core.families.registry import Match
 from ckpt_gui.core.keys import anonymous, indices, template
+from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.plan import Plan
 
 PREFIX = "the known size "
@@ -57,3 +59,32 @@ def known_sizes(plan: Plan) -> tuple[dict[str, int], str]:
     if not models or any(other.dims != models[0].dims for other in models):
         return {}, ""
     return dict(models[0].dims), PREFIX + " or ".join(model.name for model in models)
+
+
+def config_of_known(plan: Plan) -> tuple[ModelConfig, bool] | None:
+    """Return the config of the published model that has these sizes, and whether it can be no other's.
+
+    Where several have them, it is that of the first; None where the file has a config of its own, or what is known of
+    the model does not make one.
+    """
+    if plan.config is not None or plan.family is None or not plan.known:
+        return None
+    models = [find_known(name) for name in plan.known]
+    if not is_whole(models[0]) or models[0].family != plan.family.name:
+        return None
+    first, *others = (known_config(model, plan.family) for model in models)
+    return first, all(other.raw == first.raw for other in others)
+
+
+def told_config(plan: Plan) -> str:
+    """Say what a config that is taken from a published model rests on; empty where none is."""
+    found = config_of_known(plan)
+    if found is None:
+        return ""
+    config, certain = found
+    text = f"taken from {config.origin}, whose sizes the tensors have: rotary base {config.rope_theta:,.0f}"
+    text += f", scaled by {config.rope_scaling['factor']:g}" if config.rope_scaling else ""
+    if certain:
+        return text
+    have = "has" if len(plan.known) == 2 else "have"
+    return f"{text}; {' and '.join(plan.known[1:])} {have} the same sizes, not the same config"
