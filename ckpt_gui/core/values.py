@@ -96,7 +96,7 @@ def parse_index(text: str, shape: tuple[int, ...]) -> Index:
 def _axis(text: str, part: str, size: int) -> tuple[range, bool]:
     match = _PART.fullmatch(part)
     if match is None or not part:
-        raise _bad(text, f"has the part {safe_text(part, 40)!r}, which is no number and no range")
+        raise _bad(text, f"has the part `{safe_text(part, 40)}`, which is no number and no range")
     first, colon, last, _, step = match.groups()
     if colon:
         if step == "0":
@@ -110,7 +110,7 @@ def _axis(text: str, part: str, size: int) -> tuple[range, bool]:
 
 
 def _bad(text: str, why: str) -> CheckpointError:
-    message = f"The index {safe_text(text, 80)!r} {why}."
+    message = f"The index `{safe_text(text, 80)}` {why}."
     return CheckpointError("bad-index", message, fix="Write it as in Python: [0:8, :16] or [..., 5].")
 
 

@@ -245,4 +245,4 @@ def _meet(a: tuple[tuple[int, ...], tuple[int, ...]], b: tuple[tuple[int, ...], 
 
 
 def _bad(key: str, what: str, code: str = "damaged") -> CheckpointError:
-    return CheckpointError(code, f"Tensor {safe_text(key)!r} {what}.", key=key)
+    return CheckpointError(code, f"Tensor `{safe_text(key)}` {what}.", key=key)

@@ -165,7 +165,7 @@ class _Opening:
             inner = self.fields(chunk, "ChunkStorageMetadata")
             offsets, sizes = _sizes(inner.get("offsets")), _sizes(inner.get("sizes"))
             if offsets is None or sizes is None:
-                raise self.damaged(f"a part of {safe_text(fqn)!r} is not described")
+                raise self.damaged(f"a part of `{safe_text(fqn)}` is not described")
             boxes.append((offsets, sizes))
         if not is_grid(shape, boxes):
             self.spend(len(boxes) ** 2)
@@ -190,7 +190,7 @@ class _Opening:
         kind = state[0] if type(state) is tuple and state else state.get("dtype") if isinstance(state, dict) else None
         found = BY_TORCH.get(kind.name) if isinstance(kind, TorchDType) else None
         if found is None or found.bits < 8:
-            raise self.damaged(f"the type of {safe_text(fqn)!r} cannot be read here")
+            raise self.damaged(f"the type of `{safe_text(fqn)}` cannot be read here")
         return found.name
 
     def boxes(self, tensor: _Tensor, places: dict[tuple[str, tuple[int, ...] | None], Place]) -> list[Box] | None:

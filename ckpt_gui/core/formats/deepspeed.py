@@ -120,7 +120,7 @@ def _assemble(
             runs[key].append(Run(min(ref.nbytes, left), RefPiece(part.reader, ref)))
             left -= runs[key][-1].nbytes
         if left:
-            raise _error(folder, f"the frozen parameter {safe_text(key)!r} is not whole")
+            raise _error(folder, f"the frozen parameter `{safe_text(key)}` is not whole")
     for ref in shapes.buffers:
         refs.append(TensorRef(ref.key, ref.dtype, ref.shape, (), NAME, ref.key))
         runs[ref.key] = [Run(ref.nbytes, RefPiece(models[0].reader, ref))]

@@ -143,7 +143,7 @@ def _slice(folder: str, key: str, rows: Rows, start: int, count: int) -> list[Ru
         if not count:
             return runs
     if count:
-        raise _error(folder, f"the parameter {safe_text(key)!r} reaches beyond the rows of the ranks")
+        raise _error(folder, f"the parameter `{safe_text(key)}` reaches beyond the rows of the ranks")
     return runs
 
 

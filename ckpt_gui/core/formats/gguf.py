@@ -130,18 +130,18 @@ def _read_info(cursor: _Cursor) -> _Info:
     name = cursor.text()
     ndim = cursor.number("<I")
     if ndim > 8:
-        raise cursor.damaged(f"tensor {safe_text(name)!r} claims {ndim:,} dimensions")
+        raise cursor.damaged(f"tensor `{safe_text(name)}` claims {ndim:,} dimensions")
     shape = tuple(reversed([cursor.number("<Q") for _ in range(ndim)]))  # the innermost size comes first
     kind, offset = cursor.number("<I"), cursor.number("<Q")
     if math.prod(shape) >= 1 << 62:
-        raise cursor.damaged(f"tensor {safe_text(name)!r} has a shape whose size overflows")
+        raise cursor.damaged(f"tensor `{safe_text(name)}` has a shape whose size overflows")
     if kind in _PLAIN:
         return _Info(name, shape, _PLAIN[kind], "", offset)
     if kind not in _BLOCKS:
-        raise cursor.damaged(f"tensor {safe_text(name)!r} has the unknown type {kind:,}")
+        raise cursor.damaged(f"tensor `{safe_text(name)}` has the unknown type {kind:,}")
     title, elements, size = _BLOCKS[kind]
     if not shape or shape[-1] % elements:
-        raise cursor.damaged(f"tensor {safe_text(name)!r} has rows that are not whole blocks of {title}")
+        raise cursor.damaged(f"tensor `{safe_text(name)}` has rows that are not whole blocks of {title}")
     return _Info(name, (*shape[:-1], shape[-1] // elements * size), "u8", title, offset)
 
 
@@ -156,7 +156,7 @@ def _begins(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, in
     end, before = 0, ""
     for info in sorted(infos, key=lambda i: i.offset):
         if info.offset < end:
-            raise cursor.damaged(f"tensors {safe_text(before)!r} and {safe_text(info.name)!r} overlap")
+            raise cursor.damaged(f"tensors `{safe_text(before)}` and `{safe_text(info.name)}` overlap")
         end, before = info.offset + info.nbytes, info.name
     return begins
 
@@ -165,7 +165,7 @@ def _cut(cursor: _Cursor, infos: list[_Info], begins: Mapping[str, int], whole: 
     last = max(infos, key=lambda i: begins[i.name])
     end = begins[last.name] + last.nbytes
     what = (
-        f"tensor {safe_text(last.name)!r} ends at byte {end:,}, the file has {cursor.file.size:,}; "
+        f"tensor `{safe_text(last.name)}` ends at byte {end:,}, the file has {cursor.file.size:,}; "
         f"{whole:,} of {len(infos):,} tensors are whole"
     )
     error = cursor.damaged(what, "truncated")

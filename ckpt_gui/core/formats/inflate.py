@@ -95,5 +95,5 @@ class InflatedRecord:
 
     def _damaged(self, what: str, code: str = "damaged") -> CheckpointError:
         path = self._file.path
-        text = f"{show_path(path)} is damaged: record {safe_text(self._name)!r} {what}."
+        text = f"{show_path(path)} is damaged: record `{safe_text(self._name)}` {what}."
         return CheckpointError(code, text, fix="Download or copy it again.", path=path)

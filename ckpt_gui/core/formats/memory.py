@@ -68,13 +68,13 @@ class MemoryReader:
         if kind not in PLAIN:
             raise CheckpointError(
                 "foreign-object",
-                f"{shown!r} is a {safe_text(kind, 80)}, whose values cannot be read as plain bytes.",
+                f"`{shown}` is a {safe_text(kind, 80)}, whose values cannot be read as plain bytes.",
                 fix="Turn it into a plain tensor first (`full_tensor()`, `dequantize()`).",
                 key=ref.full_key,
             )
         if getattr(getattr(tensor, "device", None), "type", "") == "meta":
             raise CheckpointError(
-                "missing-tensor", f"{shown!r} is on the meta device: it has no values to read.", key=ref.full_key
+                "missing-tensor", f"`{shown}` is on the meta device: it has no values to read.", key=ref.full_key
             )
         if not _is_torch(tensor):
             _copy_array(tensor, start, out)
@@ -126,7 +126,7 @@ class _Walk:
         if not self.unknown:
             return ()
         key, kind = next(iter(self.unknown.items()))
-        what = f"{safe_text(key)!r} ({safe_text(kind)})"
+        what = f"`{safe_text(key)}` ({safe_text(kind)})"
         message = f"{len(self.unknown)} tensors are of types unknown here, such as {what}."
         return (Finding("foreign-object", "warning", message, keys=tuple(self.unknown)),)
 

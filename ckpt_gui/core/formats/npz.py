@@ -197,7 +197,7 @@ def _unread(extras: list[Extra], archive: Archive) -> list[Finding]:
     first = extras[0]
     message = (
         f"{len(extras):,} arrays in {show_path(archive.file.name)} hold no numbers that can be read here, "
-        f"such as {safe_text(first.path[0])!r}: {first.text}."
+        f"such as `{safe_text(first.path[0])}`: {first.text}."
     )
     keys = tuple(extra.path[0] for extra in extras)
     return [Finding("foreign-object", "warning", message, keys, "The export leaves them out.")]
@@ -205,4 +205,4 @@ def _unread(extras: list[Extra], archive: Archive) -> list[Finding]:
 
 def _damaged(archive: Archive, record: Record, what: str) -> CheckpointError:
     path = archive.file.path
-    return CheckpointError("damaged", f"{show_path(path)} is damaged: {safe_text(record.name)!r} {what}.", path=path)
+    return CheckpointError("damaged", f"{show_path(path)} is damaged: `{safe_text(record.name)}` {what}.", path=path)

@@ -162,7 +162,7 @@ def _duplicates(refs: Sequence[TensorRef]) -> list[Finding]:
         return []
     first = twice[0]
     message = (
-        f"{len(twice):,} tensors stand in more than one shard, such as {safe_text(first.full_key)!r} "
+        f"{len(twice):,} tensors stand in more than one shard, such as `{safe_text(first.full_key)}` "
         f"in {show_path(seen[first.path])} and {show_path(first.file)}."
     )
     fix = "Remove the shards that do not belong to the model."

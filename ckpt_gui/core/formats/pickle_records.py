@@ -32,7 +32,7 @@ def stray_pickles(archive: Archive) -> list[Finding]:
     shown = ", ".join(safe_text(name, 80) for name in names[:8])
     message = (
         f"{show_path(archive.file.name)} would run code in a permissive loader: its record "
-        f"{safe_text(first.name, 80)!r} names {shown}. Nothing of it was run here."
+        f"`{safe_text(first.name, 80)}` names {shown}. Nothing of it was run here."
     )
     keys = tuple(dict.fromkeys(name for _, more in found for name in more))
     return [Finding("unsafe-pickle", "error", message, keys, "Do not load the file with anything that unpickles it.")]

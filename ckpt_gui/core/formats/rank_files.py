@@ -184,4 +184,4 @@ def _along_one(key: str, shape: tuple[int, ...], held: Sequence[Held], world: in
 
 def _misfit(key: str, what: str) -> CheckpointError:
     fix = "Merge the ranks with the tool that belongs to the trainer, or save a full state dict."
-    return CheckpointError("partitioned-state", f"Tensor {safe_text(key)!r} {what}.", fix=fix, key=key)
+    return CheckpointError("partitioned-state", f"Tensor `{safe_text(key)}` {what}.", fix=fix, key=key)

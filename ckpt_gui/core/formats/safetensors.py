@@ -122,6 +122,6 @@ def _check_writable(specs: Sequence[TensorSpec]) -> None:
         if problem:
             shown = safe_text(spec.key)
             raise CheckpointError(
-                "key-collision", f"A safetensors file cannot hold {shown!r}: it {problem}.", key=spec.key
+                "key-collision", f"A safetensors file cannot hold `{shown}`: it {problem}.", key=spec.key
             )
         seen.add(spec.key)

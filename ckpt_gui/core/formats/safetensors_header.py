@@ -223,7 +223,7 @@ def _check_sorted(columns: Columns, file: HeldFile) -> int:
     last, before = 0, ""
     for begin, end, key in sorted(zip(columns.begins, columns.ends, columns.keys, strict=True)):
         if begin < last:
-            what = f"has data that begins at {begin:,} and overlaps {safe_text(before)!r} up to {last:,}"
+            what = f"has data that begins at {begin:,} and overlaps `{safe_text(before)}` up to {last:,}"
             _fail(file, what, key=key, fix=SALVAGE_FIX)
         if begin > last:
             what = f"has data that begins at {begin:,}, which leaves a hole of {begin - last:,} bytes"
@@ -239,7 +239,7 @@ def _fail_truncated(file: HeldFile, columns: Columns, start: int, last: int) -> 
     _fail(
         file,
         f"is cut short: {start + last:,} bytes are expected, it has {file.size:,} ({last - have:,} missing). "
-        f"{whole:,} of {len(columns.keys):,} tensors are whole; the first that is not is {safe_text(cut[0][1])!r}",
+        f"{whole:,} of {len(columns.keys):,} tensors are whole; the first that is not is `{safe_text(cut[0][1])}`",
         code="truncated",
         fix=SALVAGE_FIX if whole else "Download or copy it again.",
         offset=file.size,
@@ -260,7 +260,7 @@ def _show_json(value: Any) -> str:
 
 def _error(file: HeldFile, what: str, *, code: str = "damaged", **more: Any) -> CheckpointError:
     key = more.get("key")
-    subject = f"Tensor {safe_text(key)!r} in {show_path(file.name)}" if key is not None else show_path(file.path)
+    subject = f"Tensor `{safe_text(key)}` in {show_path(file.name)}" if key is not None else show_path(file.path)
     return CheckpointError(code, f"{subject} {what}.", path=file.path, **more)
 
 

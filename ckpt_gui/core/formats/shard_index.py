@@ -84,7 +84,7 @@ def check_shard_name(shard: str, index: str) -> None:
     if bad or _DEVICES.match(shard) or shard != shard.strip() or shard.endswith(".") or len(shard) > 255:
         raise CheckpointError(
             "index-unsafe",
-            f"{show_path(index)} names {safe_text(shard, 80)!r} as a shard, which is not a plain file name; "
+            f"{show_path(index)} names `{safe_text(shard, 80)}` as a shard, which is not a plain file name; "
             "nothing was opened.",
             fix="Do not use this model folder; the index was tampered with or written by a broken tool.",
         )
@@ -108,7 +108,7 @@ def check_link(folder: str, shard: str, index: str) -> None:
     if target not in (home, blobs):
         raise CheckpointError(
             "index-unsafe",
-            f"{safe_text(shard, 80)!r}, named by {show_path(index)}, is a link that leads out of the folder.",
+            f"`{safe_text(shard, 80)}`, named by {show_path(index)}, is a link that leads out of the folder.",
             fix="Put the file itself into the folder, or open it directly.",
         )
 
@@ -125,7 +125,7 @@ def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str])
         findings.append(_stale(index, absent, moved))
     if extra:
         what = f"{len(extra):,} tensors in the shards are not in {show_path(index.name)}"
-        message = f"{what}, such as {safe_text(extra[0])!r}."
+        message = f"{what}, such as `{safe_text(extra[0])}`."
         fix = "The export writes a complete index."
         findings.append(Finding("shard-unindexed", "warning", message, keys=tuple(extra), fix=fix))
     if len(here) == len(index.shards) and not absent and not extra:
@@ -147,9 +147,9 @@ def _check_case(index: ShardIndex) -> list[Finding]:
 def _stale(index: ShardIndex, absent: list[str], moved: list[str]) -> Finding:
     parts = []
     if absent:
-        parts.append(f"{len(absent):,} keys that its shards do not hold, such as {safe_text(absent[0])!r}")
+        parts.append(f"{len(absent):,} keys that its shards do not hold, such as `{safe_text(absent[0])}`")
     if moved:
-        parts.append(f"{len(moved):,} keys in the wrong shard, such as {safe_text(moved[0])!r}")
+        parts.append(f"{len(moved):,} keys in the wrong shard, such as `{safe_text(moved[0])}`")
     message = f"{show_path(index.name)} is stale: it lists {' and '.join(parts)}."
     return Finding("index-stale", "warning", message, keys=(*absent, *moved), fix="The export writes a new index.")
 

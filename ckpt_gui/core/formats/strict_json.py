@@ -97,7 +97,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if key in seen:
             both = f"{safe_text(_dump(seen[key]), 120)} and {safe_text(_dump(value), 120)}"
-            raise BadJsonError(f"{safe_text(key)!r} stands twice: {both}")
+            raise BadJsonError(f"`{safe_text(key)}` stands twice: {both}")
         seen[key] = value
     return made
 
@@ -129,7 +129,7 @@ def _refuse_surrogates(value: Any) -> None:
         elif isinstance(item, list):
             todo += item
         elif isinstance(item, str) and not is_encodable(item):
-            raise BadJsonError(f"half a character (surrogate) stands in {safe_text(item)!r}")
+            raise BadJsonError(f"half a character (surrogate) stands in `{safe_text(item)}`")
 
 
 def is_encodable(text: str) -> bool:

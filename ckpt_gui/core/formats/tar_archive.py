@@ -41,13 +41,13 @@ def read_members(file: HeldFile, *, salvage: bool = False) -> dict[str, tuple[in
         if start + size > file.size and salvage and kind in (b"0", b"\0") and name not in members:
             return members | {name: (start, file.size - start)}
         if start + size > file.size:
-            what = f"member {safe_text(name, 80)!r} ends at byte {start + size:,}, the file has {file.size:,}"
+            what = f"member `{safe_text(name, 80)}` ends at byte {start + size:,}, the file has {file.size:,}"
             raise _damaged(file, what, "truncated")
         if kind == b"x":
             extended = _pax_size(file.read(start, min(size, MAX_PAX)))
         elif kind in (b"0", b"\0"):
             if name in members:
-                raise _damaged(file, f"member {safe_text(name, 80)!r} stands twice", "ambiguous-archive")
+                raise _damaged(file, f"member `{safe_text(name, 80)}` stands twice", "ambiguous-archive")
             members[name] = (start, size)
         at = start + size + -size % BLOCK
     raise _damaged(file, f"it has more than {MAX_MEMBERS} members", "limit-exceeded")

@@ -26,7 +26,7 @@ def layout(tree: Any, root: str = "archive") -> FileLayout:
         CheckpointError: A value cannot be written, or two leaves claim one record with different sizes.
     """
     if not root or not root.isprintable() or any(c in root for c in "/\\:") or root in (".", ".."):
-        raise CheckpointError("damaged", f"{safe_text(root)!r} cannot be the name of a folder in an archive.")
+        raise CheckpointError("damaged", f"`{safe_text(root)}` cannot be the name of a folder in an archive.")
     pickled = dump_pickle(tree)
     records = _records(tree)
     entries = [
@@ -50,9 +50,9 @@ def _records(tree: Any) -> dict[str, int]:
     for tensor in leaves(tree):
         record, nbytes = tensor.record, tensor.spec.nbytes
         if not record or not record.isprintable() or "/" in record or "\\" in record or record in (".", ".."):
-            raise CheckpointError("damaged", f"{safe_text(record)!r} cannot be the name of a record.")
+            raise CheckpointError("damaged", f"`{safe_text(record)}` cannot be the name of a record.")
         if sizes.setdefault(record, nbytes) != nbytes:
-            raise CheckpointError("damaged", f"Record {record!r} would have two sizes.", key=tensor.spec.key)
+            raise CheckpointError("damaged", f"Record `{record}` would have two sizes.", key=tensor.spec.key)
     return sizes
 
 

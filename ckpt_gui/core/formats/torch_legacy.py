@@ -141,9 +141,9 @@ def place_storages(
     places: dict[str, Place] = {}
     for number, key in enumerate(keys):
         if key not in known:
-            _fail(file, f"it holds a storage {safe_text(key, 40)!r} that nothing says the type of")
+            _fail(file, f"it holds a storage `{safe_text(key, 40)}` that nothing says the type of")
         if key in places:
-            _fail(file, f"storage {safe_text(key, 40)!r} stands twice")
+            _fail(file, f"storage `{safe_text(key, 40)}` stands twice")
         info = known[key]
         size = info.numel * (BY_NAME[info.dtype].itemsize if info.dtype else 1)
         if at + 8 + size > file.size:
@@ -152,7 +152,7 @@ def place_storages(
             _fail_truncated(file, at + 8 + size, number, len(keys))
         count = int.from_bytes(file.read(at, 8), "little", signed=True)
         if count != info.numel:
-            _fail(file, f"storage {safe_text(key, 40)!r} has {count:,} elements where {info.numel:,} are expected")
+            _fail(file, f"storage `{safe_text(key, 40)}` has {count:,} elements where {info.numel:,} are expected")
         places[key] = (at + 8, size)
         at += 8 + size
     return places, at, ()

@@ -199,7 +199,7 @@ def find_problems(walk: TreeWalk, name: str) -> list[Finding]:
     if walk.bad:
         first, reason = walk.bad[0]
         more = f" ({len(walk.bad) - 1:,} more like it)" if len(walk.bad) > 1 else ""
-        message = f"Tensor {safe_text('.'.join(first))!r} in {name} cannot be read: {reason}{more}."
+        message = f"Tensor `{safe_text('.'.join(first))}` in {name} cannot be read: {reason}{more}."
         keys = tuple(".".join(path) for path, _ in walk.bad)
         found.append(Finding("damaged", "error", message, keys=keys, blocking=True))
     if walk.meta:

@@ -73,13 +73,13 @@ class Archive:
         name = head[LOCAL.size :]
         start: int = record.header + LOCAL.size + name_length + extra
         if magic != b"PK\x03\x04":
-            fail(self.file, f"record {safe_text(record.name)!r} has no header at byte {record.header:,}")
+            fail(self.file, f"record `{safe_text(record.name)}` has no header at byte {record.header:,}")
         sizes = (packed, size) in ((record.packed, record.size), (U32, U32)) or flags & 8
         if name != record.name.encode() or name_length != len(name) or method != record.method or not sizes:
-            what = f"record {safe_text(record.name)!r} is described in two different ways"
+            what = f"record `{safe_text(record.name)}` is described in two different ways"
             fail(self.file, what, code="ambiguous-archive")
         if start + record.packed > self.directory:
-            fail(self.file, f"record {safe_text(record.name)!r} runs into the directory of the archive")
+            fail(self.file, f"record `{safe_text(record.name)}` runs into the directory of the archive")
         return start
 
     def content(self, record: Record, limit: int) -> bytes:
@@ -90,12 +90,12 @@ class Archive:
         """
         self.check_ratio(record)
         if record.size > limit:
-            what = f"record {safe_text(record.name)!r} has {record.size:,} bytes, more than is read at once"
+            what = f"record `{safe_text(record.name)}` has {record.size:,} bytes, more than is read at once"
             fail(self.file, what, code="limit-exceeded")
         data = self.file.read(self.data_offset(record), record.packed)
         data = data if record.method == STORED else self._inflate(record, data)
         if record.crc and zlib.crc32(data) != record.crc:  # 0: written without checksums
-            what = f"record {safe_text(record.name)!r} does not fit its checksum"
+            what = f"record `{safe_text(record.name)}` does not fit its checksum"
             fail(self.file, what, code="crc-mismatch", fix="Download or copy it again.")
         return data
 
@@ -106,16 +106,16 @@ class Archive:
             CheckpointError: `limit-exceeded`.
         """
         if record.method == DEFLATED and record.size > MAX_INFLATED and record.size > MAX_RATIO * record.packed:
-            what = f"record {safe_text(record.name)!r} would inflate from {record.packed:,} to {record.size:,} bytes"
+            what = f"record `{safe_text(record.name)}` would inflate from {record.packed:,} to {record.size:,} bytes"
             fail(self.file, what, code="limit-exceeded")
 
     def _inflate(self, record: Record, data: bytes) -> bytes:
         try:
             out = zlib.decompressobj(-15).decompress(data, record.size + 1)
         except zlib.error as error:
-            raise archive_error(self.file, f"record {safe_text(record.name)!r} cannot be inflated ({error})") from error
+            raise archive_error(self.file, f"record `{safe_text(record.name)}` cannot be inflated ({error})") from error
         if len(out) != record.size:
-            fail(self.file, f"record {safe_text(record.name)!r} does not inflate to {record.size:,} bytes")
+            fail(self.file, f"record `{safe_text(record.name)}` does not inflate to {record.size:,} bytes")
         return out
 
 

@@ -92,15 +92,15 @@ def _record(file: HeldFile, fields: tuple[Any, ...], raw: bytes, extra: bytes) -
     except UnicodeDecodeError:
         name = raw.decode("cp437")
     if flags & 0x2041:
-        fail(file, f"record {safe_text(name)!r} is encrypted", fix="Save it without a password.")
+        fail(file, f"record `{safe_text(name)}` is encrypted", fix="Save it without a password.")
     if method not in (STORED, DEFLATED):
-        fail(file, f"record {safe_text(name)!r} is packed by method {method}, which torch does not write")
+        fail(file, f"record `{safe_text(name)}` is packed by method {method}, which torch does not write")
     if fields[15] & 0x10 and size:  # torch then returns whatever lies in memory
-        fail(file, f"record {safe_text(name)!r} is marked as a folder but has content", code="ambiguous-archive")
+        fail(file, f"record `{safe_text(name)}` is marked as a folder but has content", code="ambiguous-archive")
     if U32 in (packed, size, start):
         size, packed, start = _zip64_fields(file, name, extra, (size, packed, start))
     if method == STORED and packed != size:
-        fail(file, f"record {safe_text(name)!r} has two sizes", code="ambiguous-archive")
+        fail(file, f"record `{safe_text(name)}` has two sizes", code="ambiguous-archive")
     return Record(name, method, crc, packed, size, start)
 
 
@@ -117,19 +117,19 @@ def _zip64_fields(file: HeldFile, name: str, extra: bytes, values: tuple[int, in
             numbers = iter(struct.unpack_from(f"<{wanted}Q", body))
             return tuple(next(numbers) if v == U32 else v for v in values)
         at += 4 + length
-    fail(file, f"record {safe_text(name)!r} lacks its size (zip64)")
+    fail(file, f"record `{safe_text(name)}` lacks its size (zip64)")
 
 
 def _check_places(file: HeldFile, records: list[Record], directory: int) -> None:
     end, before = 0, ""
     for record in sorted(records, key=lambda r: r.header):
         if record.header < end:
-            what = f"records {safe_text(before)!r} and {safe_text(record.name)!r} overlap"
+            what = f"records `{safe_text(before)}` and `{safe_text(record.name)}` overlap"
             fail(file, what, code="ambiguous-archive")
         end = record.header + LOCAL.size + len(record.name.encode()) + record.packed
         before = record.name
     if end > directory:
-        fail(file, f"record {safe_text(before)!r} runs into the directory of the archive")
+        fail(file, f"record `{safe_text(before)}` runs into the directory of the archive")
     if records and min(r.header for r in records) != 0:
         fail(file, "something lies before its first record", code="ambiguous-archive")
 
@@ -140,9 +140,9 @@ def _check_names(file: HeldFile, records: list[Record]) -> str:
     if len(names) != len(records):
         seen: set[str] = set()
         twice = next(r.name for r in records if r.name in seen or seen.add(r.name))  # type: ignore[func-returns-value]
-        fail(file, f"record {safe_text(twice)!r} stands twice", code="ambiguous-archive")
+        fail(file, f"record `{safe_text(twice)}` stands twice", code="ambiguous-archive")
     for name in names:
         if name.startswith("/") or "\\" in name or "\x00" in name or ".." in name.split("/"):
-            fail(file, f"record {safe_text(name)!r} would lead out of the archive", code="ambiguous-archive")
+            fail(file, f"record `{safe_text(name)}` would lead out of the archive", code="ambiguous-archive")
     roots = {name.partition("/")[0] for name in names}
     return roots.pop() if len(roots) == 1 else ""

@@ -52,7 +52,7 @@ def _doubts(plan: Plan) -> list[Finding]:
         return found
     kind = (plan.config.rope_scaling or {}).get("rope_type", "none")
     if ROPE_FACTORS in keys or kind not in _SCALINGS:
-        how = f"by `{ROPE_FACTORS}`" if ROPE_FACTORS in keys else f"by the rule {safe_text(str(kind), 40)!r}"
+        how = f"by `{ROPE_FACTORS}`" if ROPE_FACTORS in keys else f"by the rule `{safe_text(str(kind), 40)}`"
         text = f"The rotary frequencies are scaled {how}, and GGUF does not say all that config.json must say of it."
         fix = "Give the model's own config.json with --config."
         found.append(Finding("unknown-layout", "error", text, fix=fix, blocking=True))

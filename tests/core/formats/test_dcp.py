@@ -132,7 +132,7 @@ def test_boxes_that_do_not_fit(tmp_path, cut):
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(tmp_path / "c")
     assert caught.value.code == "damaged"
-    assert "'model.rows'" in caught.value.message
+    assert "`model.rows`" in caught.value.message
 
 
 def test_a_file_name_that_leads_out(tmp_path):

@@ -75,7 +75,7 @@ def test_parts_that_do_not_add_up(tmp_path):
     b.write(folder / "model_world_size_4_rank_2.pt", rank_file(W[:1], W[:, :1], W[0]))
     error = refused(folder)
     assert error.code == "partitioned-state"
-    assert "'rows'" in error.message
+    assert "`rows`" in error.message
 
 
 def test_flattened_rows_of_ranks(tmp_path):

@@ -174,7 +174,7 @@ def test_a_header_length_that_looks_like_another_format(tmp_path, length):
 @pytest.mark.case(20)
 def test_truncated_says_what_is_whole(tmp_path):
     data = safetensors_bytes({k: np.zeros(4, np.float32) for k in "abc"})
-    with pytest.raises(CheckpointError, match=r"20 missing.*1 of 3 tensors are whole.*'b'") as caught:
+    with pytest.raises(CheckpointError, match=r"20 missing.*1 of 3 tensors are whole.*`b`") as caught:
         open_bytes(tmp_path, data[:-20])
     assert caught.value.code == "truncated"
 

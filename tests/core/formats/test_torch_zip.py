@@ -118,7 +118,7 @@ def test_missing_record(tmp_path):
     body = b.dict_of({"good": b.tensor("0", [6]), "gone": b.tensor("1", [6])})
     with open_body(tmp_path, body) as source:
         assert [r.key for r in source.refs] == ["good"]
-        assert "'gone'" in source.problems[0].message
+        assert "`gone`" in source.problems[0].message
         assert "storage 1 is missing" in source.problems[0].message
 
 
