@@ -22,12 +22,23 @@ if TYPE_CHECKING:
     from ckpt_gui.core.errors import CheckpointError
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import normalise
+    from ckpt_gui.core.plan import Policy
     from ckpt_gui.core.state_dict import normalise_state_dict
 
-__all__ = ["CheckpointError", "diff", "normalise", "normalise_state_dict", "open_checkpoint", "stats", "write"]
+__all__ = [
+    "CheckpointError",
+    "Policy",
+    "diff",
+    "normalise",
+    "normalise_state_dict",
+    "open_checkpoint",
+    "stats",
+    "write",
+]
 
 _HOMES = {
     "CheckpointError": "ckpt_gui.core.errors",
+    "Policy": "ckpt_gui.core.plan",
     "diff": "ckpt_gui.core.api",
     "normalise": "ckpt_gui.core.normalise",
     "normalise_state_dict": "ckpt_gui.core.state_dict",

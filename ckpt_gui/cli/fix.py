@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -29,11 +28,11 @@ from ckpt_gui.cli.terminal import (
     width,
     write_file,
 )
-from ckpt_gui.core.api import open_adapter
+from ckpt_gui.core.api import merged, open_adapter, read_base
 from ckpt_gui.core.errors import CheckpointError, worst_first
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.normalise import normalise, understand
-from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.plan import TIE_CHOICES
 from ckpt_gui.core.report import (
     Outcome,
     export_document,
@@ -46,7 +45,7 @@ from ckpt_gui.core.report import (
     use_sentences,
     written_sentence,
 )
-from ckpt_gui.core.retarget import GB, Export, Target, retarget, with_base
+from ckpt_gui.core.retarget import GB, Export, Target, retarget
 from ckpt_gui.core.tensors import Sidecars, Source
 from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
 
@@ -77,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-shard-size", metavar="SIZE", type=size, default=5 * GB, help="such as 5GB or 500MB")
     parser.add_argument(
         "--tie",
-        choices=("auto", "keep", "drop", "copy", "none"),
+        choices=TIE_CHOICES,
         default="auto",
         help="the output head: as the target wants it, keep a stored one, drop an equal one, always write one, or none "
         "for a model that has none",
@@ -109,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         base = read_base(args.base)
         with progress_bar() as progress:
             source = open_checkpoint(args.path, config=args.config, salvage=args.salvage, progress=progress)
-        adapter = open_adapter(args.adapter) if args.adapter else None
+        adapter = None if args.adapter is None else open_adapter(args.adapter)
     except CheckpointError as error:
         return _unreadable(args, error)
     with source, adapter or nullcontext(), stoppable() as stopped:
@@ -121,21 +120,6 @@ def run(args: argparse.Namespace) -> int:
             say_error(error)
             return TROUBLE
         return _dry_run(args, export) if args.dry_run else _write(args, export, stopped)
-
-
-def read_base(folder: str | None) -> Sidecars | None:
-    """Return the files of another folder to carry.
-
-    Raises:
-        CheckpointError: There is no such folder, or its config can not be read.
-    """
-    if folder is None:
-        return None
-    if not os.path.isdir(folder):
-        raise CheckpointError("not-a-checkpoint", f"--base {folder} is no folder.", fix="Name a folder with a config.")
-    from ckpt_gui.core.formats.sidecars import read_sidecars
-
-    return read_sidecars(folder)[0]
 
 
 def plan_export(
@@ -150,9 +134,7 @@ def plan_export(
         plan = understand(source, policy(source, args, args.tie), progress=progress, cancelled=stopped)
     target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel)
     if adapter is not None:
-        from ckpt_gui.core.merging import merge_adapter
-
-        plan = merge_adapter(with_base(plan, base), normalise(adapter, Policy(lora_alpha=args.lora_alpha)))
+        plan = merged(plan, adapter, base, args.lora_alpha)
     export = retarget(plan, target)
     return salvaged(export) if args.salvage else export
 

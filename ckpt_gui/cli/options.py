@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Sequence
 from typing import NoReturn
 
 from ckpt_gui.core.api import find_ref
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import shown
+from ckpt_gui.core.text.words import read_bytes
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
     "--cluster", "--nice", "--plan", "--plot", "--resume", "--save-plan",
 )  # fmt: skip
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?", re.IGNORECASE | re.ASCII)
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,11 +51,10 @@ def size(text: str) -> int:
     >>> size("5GB"), size("1.5 GiB"), size("4096")
     (5000000000, 1610612736, 4096)
     """
-    match = _SIZE.fullmatch(text.strip())
-    count = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no size; write 5GB, 500MB, 5GiB or a number of bytes")
-    return count
+    try:
+        return read_bytes(text)
+    except CheckpointError as error:
+        raise argparse.ArgumentTypeError(error.message.removesuffix(".")) from error
 
 
 def count(text: str) -> int:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import Plan, Policy
-from ckpt_gui.core.retarget import GB, Target, retarget
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.plan import TIE_CHOICES, Plan, Policy
+from ckpt_gui.core.retarget import GB, Target, retarget, with_base
+from ckpt_gui.core.tensors import Sidecars, Source, TensorRef
+from ckpt_gui.core.text.words import read_bytes
 
 if TYPE_CHECKING:
     from ckpt_gui.core.diff import Diff
     from ckpt_gui.core.stats import PairStats, TensorStats
     from ckpt_gui.core.writer import WriteResult
+
+Progress = Callable[[str, int, int], None]
+IsCancelled = Callable[[], bool]
 
 
 def write(
@@ -29,29 +33,45 @@ def write(
     *,
     container: str | None = None,
     dtype: str = "keep",
-    max_shard_bytes: int = 5 * GB,
-    overwrite: bool = False,
-    workers: int = 2,
+    max_shard_bytes: int | str = 5 * GB,
+    model_parallel: int | None = None,
+    tie: str | None = None,
+    drop: Collection[str] = (),
+    base: str | os.PathLike[str] | None = None,
     adapter: str | os.PathLike[str] | None = None,
     lora_alpha: float | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
-    cancelled: Callable[[], bool] | None = None,
+    overwrite: bool = False,
+    sha256: bool = False,
+    workers: int = 2,
+    progress: Progress | None = None,
+    cancelled: IsCancelled | None = None,
 ) -> WriteResult:
     """Write a plan's checkpoint to a folder, verified; the tied pair is compared first if nobody has.
 
     Args:
         plan: From `normalise`.
         folder: Absent or empty, unless `overwrite`.
-        layout: `hf`, `meta`, `torchtune` or `same`.
+        layout: `hf`, `meta`, `torchtune`, `litgpt` or another that the family has; or `same`.
         container: `safetensors` or `torch`; the layout's usual one by default.
         dtype: `keep`, `bf16`, `fp16` or `fp32`.
-        max_shard_bytes: A file gets no larger, unless one tensor is.
+        max_shard_bytes: A file gets no larger, unless one tensor is: a number, or words such as `5GB`.
+        model_parallel: Number of tensor-parallel ranks that Meta's files are cut for.
+        tie: What becomes of the output head: `auto`, `keep`, `drop`, `copy` or `none` (see `Policy`); as the plan says
+            by default.
+        drop: Stored keys of tensors to leave out.
+        base: Folder whose config, tokenizer and generation files stand in for those that the source lacks.
+        adapter: A LoRA or DoRA adapter (folder or file) to merge into the weights.
+        lora_alpha: Alpha of the adapter, where its config does not tell.
         overwrite: Replace a folder that is not empty.
+        sha256: Put the SHA-256 of each file into EXPORT_REPORT.json.
         workers: Threads.
         adapter: Folder or file of an adapter to merge into it.
         lora_alpha: The adapter's alpha, where its adapter_config.json does not say.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked before each block.
+
+    Returns:
+        What was written: folder, files, tensors, bytes, seconds, and the report.
 
     Raises:
         CheckpointError: It can not be done; nothing is left behind.
@@ -59,23 +79,66 @@ def write(
     """
     from ckpt_gui.core.writer import write_export
 
-    plan = compared(plan, progress=progress, cancelled=cancelled)
-    with open_adapter(adapter) if adapter is not None else nullcontext() as other:
-        if other is not None:
-            plan = merge_adapter(plan, normalise(other, Policy(lora_alpha=lora_alpha)))
-        export = retarget(plan, Target(layout, container, dtype, max_shard_bytes))
+    size = max_shard_bytes if isinstance(max_shard_bytes, int) else read_bytes(max_shard_bytes)
+    target = Target(layout, container, dtype, size, read_base(base), model_parallel)
+    with ExitStack() as held:
+        plan = compared(decided(plan, tie, drop), progress=progress, cancelled=cancelled)
+        if adapter is not None:
+            plan = merged(plan, held.enter_context(open_adapter(adapter)), target.base, lora_alpha)
         return write_export(
-            export, folder, overwrite=overwrite, workers=workers, progress=progress, cancelled=cancelled
-        )
+            retarget(plan, target), folder, overwrite=overwrite, workers=workers, progress=progress,
+            cancelled=cancelled, sha256=sha256,
+        )  # fmt: skip
+
+
+def decided(plan: Plan, tie: str | None = None, drop: Collection[str] = ()) -> Plan:
+    """Return the plan with further decisions of the user.
+
+    Raises:
+        CheckpointError: There is no tensor of that key, or no such word for the tied pair.
+    """
+    if tie is not None and tie not in TIE_CHOICES:
+        text = f"{safe_text(tie, 40)} is no way to treat the tied pair; choose {', '.join(TIE_CHOICES)}."
+        raise CheckpointError("tied-conflict", text)
+    gone = plan.policy.dropped | {find_ref(plan.source, key).full_key for key in drop}
+    policy = dataclasses.replace(plan.policy, tie=tie or plan.policy.tie, dropped=gone)
+    return plan if policy == plan.policy else normalise(plan.source, policy, plan.evidence)
+
+
+def merged(plan: Plan, adapter: Source, base: Sidecars | None = None, lora_alpha: float | None = None) -> Plan:
+    """Return the plan with an adapter merged into it; read from `adapter` while it is written.
+
+    Raises:
+        CheckpointError: It is no adapter, or does not fit.
+    """
+    from ckpt_gui.core.merging import merge_adapter
+
+    return merge_adapter(with_base(plan, base), normalise(adapter, Policy(lora_alpha=lora_alpha)))
+
+
+def read_base(folder: str | os.PathLike[str] | None) -> Sidecars | None:
+    """Return the config, tokenizer and generation files of another folder, to be carried.
+
+    Raises:
+        CheckpointError: There is no such folder, or its config can not be read.
+    """
+    if folder is None:
+        return None
+    if not os.path.isdir(folder):
+        text = f"The base {safe_text(os.fspath(folder), 400)} is no folder."
+        raise CheckpointError("not-a-checkpoint", text, fix="Name a folder with a config.")
+    from ckpt_gui.core.formats.sidecars import read_sidecars
+
+    return read_sidecars(os.fspath(folder))[0]
 
 
 def open_adapter(path: str | os.PathLike[str]) -> Source:
-    """Open an adapter; in a folder its usual files come first, for a whole model may lie beside them.
+    """Open an adapter to merge; in a folder its usual files come first, for a whole model may lie beside them.
 
     Raises:
         CheckpointError: There is none.
     """
-    # torchtune writes the first two: its own is right, what it writes for PEFT not always.
+    # torchtune writes both: its own is right, what it writes for PEFT not always.
     names = ("adapter_model.pt", "adapter_model.safetensors", "adapter_model.bin")
     files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
     return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
@@ -84,8 +147,8 @@ def open_adapter(path: str | os.PathLike[str]) -> Source:
 def compared(
     plan: Plan,
     *,
-    progress: Callable[[str, int, int], None] | None = None,
-    cancelled: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+    cancelled: IsCancelled | None = None,
 ) -> Plan:
     """Return the plan with its tied pair, and what ranks hold alike, compared."""
     evidence = probe(plan, progress=progress, cancelled=cancelled)

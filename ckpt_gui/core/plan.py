@@ -126,6 +126,9 @@ class Step:
     keys: tuple[str, ...] = ()
 
 
+TIE_CHOICES = ("auto", "keep", "drop", "copy", "none")
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What the user has decided.

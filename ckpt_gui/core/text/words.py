@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 
 LONGEST = 4000  # characters of one text
@@ -17,6 +18,27 @@ def shown(text: str) -> str:
     'a\\x1b[31mb'
     """
     return safe_text(text, limit=LONGEST)
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?", re.IGNORECASE | re.ASCII)
+
+
+def read_bytes(text: str) -> int:
+    """Return a number of bytes that is written as a person does: `5GB`, `500MB`, `5GiB`, `1000000`.
+
+    Raises:
+        CheckpointError: It is no such thing, or nothing.
+
+    >>> read_bytes("5GB"), read_bytes("1.5 GiB"), read_bytes("4096")
+    (5000000000, 1610612736, 4096)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    count = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
+    if count < 1:
+        text = f"{safe_text(text, 40)} is no size; write 5GB, 500MB, 5GiB or a number of bytes"
+        raise CheckpointError("limit-exceeded", f"{text}.")
+    return count
 
 
 def human_bytes(size: int) -> str:
