@@ -44,3 +44,14 @@ def capital(text: str) -> str:
 
 def _three(value: float) -> str:
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def figure_text(value: float | None) -> str:
+    """Return a figure with six digits that matter; whole numbers in full.
+
+    >>> figure_text(0.0198743211), figure_text(120000), figure_text(None)
+    ('0.0198743', '120,000', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -38,8 +38,8 @@ def page(qtbot: QtBot, window: MainWindow) -> OverviewPage:
 
 
 def test_sums(page: OverviewPage) -> None:
-    assert page.tiles.value("parameters") == "132 K"
-    assert page.tiles.note("parameters") == "145 K with every alias"
+    assert page.tiles.value("parameters") == "132,432"
+    assert page.tiles.note("parameters") == "144,720 with every alias"
     assert page.tiles.value("types") == "bf16"
     rows = {row.bar.name: row.bar.text for row in page.parts.rows}
     assert rows["embedding"] == "24.0 KiB · 9.28 %"  # 256 × 48 in bf16

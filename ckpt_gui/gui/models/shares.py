@@ -29,18 +29,6 @@ class Bar:
     tip: str = ""
 
 
-def human_number(count: int) -> str:
-    """Return a number of parameters as people say it.
-
-    >>> human_number(1_235_814_400), human_number(134_515_008), human_number(30_100), human_number(999)
-    ('1.24 B', '135 M', '30.1 K', '999')
-    """
-    for size, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
-        if count >= size:
-            return f"{count / size:.3g} {letter}"
-    return f"{count:,}"
-
-
 def share_bars(shares: Iterable[Share], total: int) -> list[Bar]:
     """Return shares as bars of bytes, each with its share of all."""
     return [

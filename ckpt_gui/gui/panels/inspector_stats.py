@@ -14,7 +14,8 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.live_area import LiveArea
 from ckpt_gui.gui.widgets.mini_histogram import MiniHistogram
-from ckpt_gui.gui.widgets.units import figure_text, heading
+from ckpt_gui.gui.widgets.units import heading
+from ckpt_gui.gui.wording import figure_text
 
 KEPT = 256  # results that are remembered
 Found = tuple[TensorStats, tuple[float, ...]]

@@ -14,7 +14,6 @@ from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.shares import (
     file_bars,
     file_words,
-    human_number,
     load_bars,
     role_bars,
     share_bars,
@@ -30,6 +29,7 @@ from ckpt_gui.gui.widgets.live_area import LiveArea
 from ckpt_gui.gui.widgets.strip import Strip
 from ckpt_gui.gui.widgets.tiles import Tiles
 from ckpt_gui.gui.widgets.units import heading, plain_label
+from ckpt_gui.gui.wording import human_count
 
 Wanted = Callable[[Role], bool]
 
@@ -149,10 +149,8 @@ class OverviewPage(LiveArea):
 
     def _show_tiles(self, seen: Overview) -> None:
         tr, aliases = self.tr, seen.parameters_stored - seen.parameters
-        note = (
-            tr("{n} with every alias").format(n=human_number(seen.parameters_stored)) if aliases else tr("no aliases")
-        )
-        self.tiles.set_value("parameters", human_number(seen.parameters), note)
+        note = tr("{n} with every alias").format(n=human_count(seen.parameters_stored)) if aliases else tr("no aliases")
+        self.tiles.set_value("parameters", human_count(seen.parameters), note)
         aside = tr("{n} aside").format(n=human_bytes(seen.aside.nbytes)) if seen.aside.tensors else ""
         self.tiles.set_value("bytes", human_bytes(seen.nbytes), aside or plural(seen.tensors, "tensor"))
         types = seen.by_dtype

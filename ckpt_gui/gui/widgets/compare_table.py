@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
 
 from ckpt_gui.core.stats import TensorStats
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, figure_text, plain_label
+from ckpt_gui.gui.widgets.units import GRID, plain_label
+from ckpt_gui.gui.wording import figure_text
 
 LONG = 10  # characters that do not fit twice into a narrow dock
 

@@ -58,14 +58,3 @@ def quoted(text: str, limit: int = 600) -> str:
 def tip_text(text: str, limit: int = 400) -> str:
     """Return foreign text fit for a tool tip, which Qt would read as HTML."""
     return html.escape(safe_text(text, limit)).replace("\\x0a", "<br>")
-
-
-def figure_text(value: float | None) -> str:
-    """Return a figure with six digits that matter; whole numbers in full.
-
-    >>> figure_text(0.0198743211), figure_text(120000), figure_text(None)
-    ('0.0198743', '120,000', '–')
-    """
-    if value is None:
-        return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

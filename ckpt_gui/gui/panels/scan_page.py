@@ -1,0 +1,224 @@
+"""The page that reads every weight: what looks wrong, and the figures of all tensors beside each other."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QTableView, QVBoxLayout, QWidget
+
+from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.scan import Scan, TensorScan, scan
+from ckpt_gui.core.stats import StatsCache
+from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.models.scan_model import ScanModel
+from ckpt_gui.gui.panels.finding_card import FindingCard
+from ckpt_gui.gui.panels.parts import button, clear
+from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.snapshot import Snapshot
+from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.job_bar import JobBar
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody
+from ckpt_gui.gui.widgets.units import GRID, em, plain_label
+
+WIDTHS = (16, 3.2, 6.4, 5.6, 5.6, 6.4, 4, 5.4)  # of the columns, in ems
+DRAIN = 200  # milliseconds between two looks at what has come
+
+
+class ScanPage(QWidget):
+    """Starts a scan when asked, shows what comes, and keeps it while the same file is open.
+
+    A scan goes on while another page is looked at: that of a large model takes minutes.
+    """
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._theme = session, theme
+        self._source: Source | None = None  # what was scanned
+        self._fresh: list[TensorScan] = []  # filled by the job's thread
+        self.result: Scan | None = None
+        self.cards: list[FindingCard] = []
+        self.setAccessibleName(self.tr("Scan of all values"))
+        self.start_button = button("", kind="primary")
+        self.summary = plain_label(muted=True)
+        self.job = JobBar(session.jobs)
+        self.model = ScanModel(theme, self)
+        self.table = self._make_table()
+        self.findings = QVBoxLayout()
+        self._timer = QTimer(self)
+        self._timer.setInterval(DRAIN)
+        self._lay_out()
+        self._connect()
+        self._show_state()
+
+    def _make_table(self) -> QTableView:
+        table = QTableView()
+        table.setModel(self.model)
+        table.setAccessibleName(self.tr("Figures of every tensor"))
+        table.setFont(self._theme.fixed_font())
+        table.setAlternatingRowColors(True)
+        table.setShowGrid(False)
+        table.setWordWrap(False)
+        table.setSortingEnabled(True)
+        table.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QTableView.SelectionMode.SingleSelection)
+        table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(em(table, 1.5))
+        header = table.horizontalHeader()
+        header.setMinimumSectionSize(em(table, 3))
+        for column, ems in enumerate(WIDTHS):
+            table.setColumnWidth(column, em(table, ems))
+        return table
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(2 * GRID)
+        head.addWidget(self.start_button)
+        head.addWidget(self.summary, 1)
+        body = ScrollBody()
+        self.findings.setContentsMargins(0, 0, 0, 0)
+        self.findings.setSpacing(GRID)
+        body.setLayout(self.findings)
+        self.area = QScrollArea()
+        self.area.setWidget(body)
+        self.area.setWidgetResizable(True)
+        self.area.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.area.setAccessibleName(self.tr("What looks wrong"))
+        self.split = QSplitter(Qt.Orientation.Vertical)
+        self.split.addWidget(self.area)
+        self.split.addWidget(self.table)
+        self.split.setStretchFactor(1, 1)
+        self.split.setChildrenCollapsible(False)
+        self.split.setSizes([em(self, 12), em(self, 16)])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(GRID)
+        column.addLayout(head)
+        column.addWidget(self.job)
+        column.addWidget(self.split, 1)
+        column.addStretch()
+
+    def _connect(self) -> None:
+        session = self._session
+        self.start_button.clicked.connect(self.start)
+        self.job.stopped.connect(self._on_stopped)
+        self._timer.timeout.connect(self._drain)
+        self.table.activated.connect(self._go)
+        self.table.doubleClicked.connect(self._go)
+        session.changed.connect(self._on_changed)
+        session.opening.connect(lambda _: self._forget())
+        session.closed.connect(self._forget)
+
+    def start(self) -> None:
+        """Read every weight; what was read before and kept in the cache comes at once."""
+        snapshot = self._session.snapshot
+        if snapshot is None or self.job.running:
+            return
+        self._forget()
+        self._source = snapshot.source
+        fresh = self._fresh = []
+
+        def work(job: Job) -> Scan:
+            return scan(
+                snapshot.plan,
+                progress=job.progress,
+                cancelled=job.cancelled,
+                cache=StatsCache(),
+                on_result=fresh.append,
+            )
+
+        self._timer.start()
+        self.job.run(self.tr("Reading every weight"), work, self._done, self._failed)
+        self._show_state()
+
+    def _on_changed(self, snapshot: Snapshot) -> None:
+        if self._source is not snapshot.source:
+            self._forget()
+        self._show_state()
+
+    def _forget(self) -> None:
+        self._timer.stop()
+        self.job.stop()
+        self._fresh = []
+        self._source = self.result = None
+        self.model.clear()
+        self._show_findings(())
+        self._show_state()
+
+    # ------------------------------------------------------------------------------------------------------ showing
+
+    def _drain(self) -> None:
+        """Show what has come since the last look."""
+        fresh, count = self._fresh, len(self._fresh)
+        self.model.add(fresh[:count])
+        del fresh[:count]
+        self._show_state()
+
+    def _done(self, result: Scan) -> None:
+        self._finish()
+        self.result = result
+        self._show_findings(result.findings)
+        self._show_state()
+
+    def _failed(self, error: BaseException) -> None:
+        self._finish()
+        self._show_state()
+        self.summary.setText(str(error))
+
+    def _on_stopped(self) -> None:
+        self._finish()
+        self._show_state()
+
+    def _finish(self) -> None:
+        self._timer.stop()
+        self._drain()
+        self.model.settle()
+
+    def _show_state(self) -> None:
+        tr, running, rows = self.tr, self.job.running, self.model.rowCount()
+        self.start_button.setText(tr("Scan again") if rows and not running else tr("Scan all values"))
+        self.start_button.setAccessibleName(self.start_button.text())
+        self.start_button.setEnabled(self._session.snapshot is not None and not running)
+        self.split.setVisible(bool(rows))
+        self.summary.setText(self._words(running, rows))
+
+    def _words(self, running: bool, rows: int) -> str:
+        tr, result, snapshot = self.tr, self.result, self._session.snapshot
+        if running:
+            return tr("{n} so far; what is wrong is said at the end, or when you stop.").format(
+                n=plural(rows, "tensor")
+            )
+        if result is None and rows:
+            return tr("Stopped after {n}. The table holds what was read until then.").format(n=plural(rows, "tensor"))
+        if result is None:
+            total = human_bytes(sum(ref.nbytes for ref in snapshot.plan.source.refs)) if snapshot else ""
+            return tr(
+                "Reads every weight ({total}) and looks for NaN and infinities, dead rows, layers unlike the others, "
+                "untrained tensors and damage by casts. Nothing is changed."
+            ).format(total=total)
+        found = plural(len(result.findings), "finding") if result.findings else tr("nothing looks wrong")
+        return tr("{tensors}, {n:,} parameters, {size} read: {found}.").format(
+            tensors=plural(len(result.tensors), "tensor"),
+            n=result.parameters,
+            size=human_bytes(result.done),
+            found=found,
+        )
+
+    def _show_findings(self, findings: tuple[Finding, ...]) -> None:
+        clear(self.findings)
+        self.cards = []
+        for finding in findings:
+            card = FindingCard(finding, self._theme)
+            card.chosen.connect(self._lead)
+            self.cards.append(card)
+            self.findings.addWidget(card)
+        self.findings.addStretch()
+        self.area.setVisible(bool(findings))
+
+    def _lead(self, finding: Finding) -> None:
+        self._session.show_keys(finding.keys, self.tr("tensors of the finding “{}”").format(finding.code))
+
+    def _go(self, index: QModelIndex) -> None:
+        self._session.show_key(self.model.found[index.row()].ref.full_key)

@@ -1,0 +1,158 @@
+"""The scan page: what is wrong is found and pointed at, rows come and sort, and a scan can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QAbstractItemModelTester
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from safetensors.numpy import load_file, save_file
+
+from ckpt_gui import normalise, open_checkpoint, write
+from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.scan import scan
+from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.models.scan_model import COLUMNS, ScanModel
+from ckpt_gui.gui.panels import scan_page
+from ckpt_gui.gui.panels.scan_page import ScanPage
+from ckpt_gui.gui.theme import Theme
+from tests.gui.windows import make_window
+
+SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
+POISONED, DEAD = "model.layers.1.mlp.up_proj.weight", "model.layers.0.self_attn.o_proj.weight"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model in fp32 with one NaN and one row of zeros."""
+    out = tmp_path / "poisoned"
+    with open_checkpoint(SAMPLE) as source:
+        write(normalise(source), out, layout="hf", dtype="fp32")
+    tensors = load_file(out / "model.safetensors")
+    tensors[POISONED] = tensors[POISONED].copy()
+    tensors[POISONED][3, 5] = np.nan
+    tensors[DEAD] = tensors[DEAD].copy()
+    tensors[DEAD][7] = 0
+    save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})
+    return out
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication, folder: Path) -> MainWindow:
+    window = make_window(qtbot, qapp)
+    window.open_path(str(folder))
+    qtbot.waitUntil(lambda: window.session.snapshot is not None)
+    window.page_tabs.show_page("scan")
+    return window
+
+
+@pytest.fixture
+def page(window: MainWindow) -> ScanPage:
+    made = window.page_tabs.page("scan")
+    assert isinstance(made, ScanPage)
+    return made
+
+
+def run(qtbot: QtBot, page: ScanPage) -> None:
+    qtbot.mouseClick(page.start_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: page.result is not None)
+
+
+def test_what_is_wrong_is_pointed_at(window: MainWindow, page: ScanPage, qtbot: QtBot) -> None:
+    assert not page.table.isVisible()
+    assert "Reads every weight" in page.summary.text()
+    run(qtbot, page)
+    said = {card.finding.code: card.finding for card in page.cards}
+    assert said["non-finite"].keys == (POISONED,)
+    assert "row 3, column 5" in said["non-finite"].message
+    dead = next(f for f in said.values() if f.keys == (DEAD,))
+    assert "row" in dead.message
+    assert "7" in dead.message
+    assert page.model.rowCount() == 29
+    assert "29 tensors, 132,432 parameters" in page.summary.text()
+    card = next(card for card in page.cards if card.finding.code == "non-finite")
+    qtbot.keyClick(card, Qt.Key.Key_Return)
+    assert [row.path for row in window.tree_panel.view.selected_rows()] == [POISONED]
+
+
+def test_rows_sort_by_any_figure_and_lead_to_tensors(window: MainWindow, page: ScanPage, qtbot: QtBot) -> None:
+    run(qtbot, page)
+    column = next(n for n, c in enumerate(COLUMNS) if c.title == "Not finite")
+    page.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
+    assert page.model.found[0].ref.key == POISONED
+    assert page.model.data(page.model.index(0, column)) == "1"
+    page.table.sortByColumn(3, Qt.SortOrder.AscendingOrder)
+    deviations = [found.stats.std for found in page.model.found]
+    assert deviations == sorted(deviations)
+    page.table.doubleClicked.emit(page.model.index(0, 0))
+    assert window.tree_panel.isVisible()
+    assert [row.path for row in window.tree_panel.view.selected_rows()] == [page.model.found[0].ref.key]
+
+
+def test_figures_are_those_of_numpy(page: ScanPage, folder: Path, qtbot: QtBot) -> None:
+    run(qtbot, page)
+    true = load_file(folder / "model.safetensors")
+    for found in page.model.found:
+        values = true[found.ref.key].astype(np.float64)
+        values = values[np.isfinite(values)]
+        assert found.stats.std == pytest.approx(values.std(), rel=1e-9)
+        assert found.stats.abs_max == np.abs(values).max()
+
+
+def test_a_scan_goes_on_on_other_pages_and_is_forgotten_with_its_file(
+    window: MainWindow, page: ScanPage, qtbot: QtBot
+) -> None:
+    page.start()
+    window.page_tabs.show_page("tensors")
+    qtbot.waitUntil(lambda: page.result is not None)
+    window.session.close()
+    assert page.result is None
+    assert page.model.rowCount() == 0
+    assert not page.start_button.isEnabled()
+
+
+def test_stopping_keeps_what_has_come(page: ScanPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def slow(plan: Any, *, cancelled: Any, on_result: Any, **_: Any) -> Any:
+        whole = scan(plan)
+        for found in whole.tensors[:4]:
+            on_result(found)
+        begun.set()
+        while not cancelled():
+            threading.Event().wait(0.01)
+        raise Cancelled
+
+    monkeypatch.setattr(scan_page, "scan", slow)
+    page.start()
+    qtbot.waitUntil(begun.is_set)
+    qtbot.waitUntil(lambda: page.model.rowCount() == 4)
+    qtbot.mouseClick(page.job._button, Qt.MouseButton.LeftButton)
+    assert "Stopped after 4 tensors" in page.summary.text()
+    assert page.start_button.isEnabled()
+
+
+def test_the_model_keeps_qt_s_rules(qapp: QApplication, folder: Path) -> None:
+    model = ScanModel(Theme(qapp, "light"))
+    QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    with open_checkpoint(folder) as source:
+        found = scan(normalise(source)).tensors
+    model.add(found[:10])
+    model.sort(4, Qt.SortOrder.DescendingOrder)
+    model.add(found[10:])
+    model.settle()
+    largest = [t.stats.abs_max for t in model.found]
+    assert largest == sorted(largest, reverse=True)
+    model.clear()
+    assert model.rowCount() == 0
