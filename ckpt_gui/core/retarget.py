@@ -32,6 +32,7 @@ from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.passes.recognise import config_of_known, told_config
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
+from ckpt_gui.core.program_limits import limits
 from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
 from ckpt_gui.core.vision_config import vision_findings
@@ -414,6 +415,7 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
     if name == "hf" and export.target.layout != "same" and not _has_tokenizer(export):
         text = "No tokenizer lies beside the weights, so text can not go in and out of the export yet."
         found.append(Finding("tokenizer-missing", "info", text, fix="Name a folder that has one with --base DIR."))
+    found += limits(export.plan, export.layout)
     return found
 
 

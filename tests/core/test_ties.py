@@ -254,3 +254,10 @@ def holes(path: Path, data: bytes) -> None:
             if any(page := data[start : start + 4096]):
                 file.seek(start)
                 file.write(page)
+
+
+def test_a_pair_of_two_types_is_told_apart() -> None:
+    plan = made("hf", True, "type")
+    found = models.finding(plan, "tied-conflict")
+    assert "They have different types (fp64 and fp32) and count as different" in found.message
+    assert "different types" not in models.finding(made("hf", True, "own"), "tied-conflict").message

@@ -19,6 +19,7 @@ from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.passes.recognise import told_config
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.program_limits import refused_by_transformers
 from ckpt_gui.core.shape_ops import size_of, symbols_of
 from ckpt_gui.core.tensors import TensorSpec
 
@@ -140,7 +141,14 @@ def check(plan: Plan) -> Plan:
         elif not _fits(entry.output.shape, shape):
             wrong.append((entry, shape))
     plan = plan.replace(missing=tuple(missing))
-    return plan.found(*_missing(plan), *_shapes(plan, wrong), *_unexpected(plan), *_types(plan), *_no_config(plan))
+    return plan.found(
+        *_missing(plan),
+        *_shapes(plan, wrong),
+        *_unexpected(plan),
+        *_types(plan),
+        *_no_config(plan),
+        *refused_by_transformers(plan, plan.layout),
+    )
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

@@ -121,6 +121,11 @@ def _different(tie: Tie) -> list[Finding]:
         f"`{safe_text(tie.head.key)}` differs from `{safe_text(tie.embedding.key)}`, yet the model counts as tied "
         f"({tie.flag_from}): loaders that believe the flag silently throw the trained head away."
     )
+    if tie.head.dtype != tie.embedding.dtype and tie.head.shape == tie.embedding.shape:
+        text += (
+            f" They have different types ({tie.head.dtype} and {tie.embedding.dtype}) and count as different, even where "
+            "their values are the same after a cast."
+        )
     fix = "fix keeps both and sets tie_word_embeddings to false at every level of the config."
     return [Finding("tied-conflict", "error", text, _keys(tie), fix)]
 
