@@ -123,7 +123,7 @@ def _different(tie: Tie) -> list[Finding]:
     )
     if tie.head.dtype != tie.embedding.dtype and tie.head.shape == tie.embedding.shape:
         text += (
-            f" They have different types ({tie.head.dtype} and {tie.embedding.dtype}) and count as different, even where "
+            f" They have different types ({tie.head.dtype} and {tie.embedding.dtype}) and count as different, even if "
             "their values are the same after a cast."
         )
     fix = "fix keeps both and sets tie_word_embeddings to false at every level of the config."
