@@ -34,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 WORDS: dict[State, str] = {
     "equal": "equal byte for byte",
     "cast": "equal after a cast",
-    "permuted": "equal after reordering the rotary rows",
+    "permuted": "equal after putting rows or columns in order",
     "swapped": "equal to another tensor of the reference",
     "differs": "different in values",
     "shape": "of another shape",

@@ -17,7 +17,8 @@ def differences(compared: Comparison) -> tuple[Finding, ...]:
     untied_a = [r for r in rows if r.state == "untied" and compared.a.tied]
     untied_b = [r for r in rows if r.state == "untied" and not compared.a.tied]
     made = (
-        _permuted(_of(rows, "permuted"), name),
+        _permuted([r for r in _of(rows, "permuted") if r.order == "rotary"], name),
+        _reordered([r for r in _of(rows, "permuted") if r.order != "rotary"], name),
         _swapped(_of(rows, "swapped"), name),
         _missing([*_of(rows, "only-b"), *untied_a], name),
         _wrong_shape(_of(rows, "shape"), name),
@@ -50,6 +51,17 @@ def _permuted(rows: Sequence[Row], name: str) -> Finding | None:
     )
     fix = "Convert it again from its original, which has the rows as its names say; one of the two is mislabelled."
     return Finding("rope-permuted", "warning", text, _keys(rows), fix)
+
+
+def _reordered(rows: Sequence[Row], name: str) -> Finding | None:
+    if not rows:
+        return None
+    text = (
+        f"The values of {plural(len(rows), 'tensor')} such as `{safe_text(_ours(rows[0]))}` are those of {name} in "
+        f"another order ({rows[0].note}): under these names the model would load and write gibberish."
+    )
+    fix = "Convert it again from its original, by a program that knows how this family lays them."
+    return Finding("values-reordered", "warning", text, _keys(rows), fix)
 
 
 def _swapped(rows: Sequence[Row], name: str) -> Finding | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ckpt_gui.core.compare.blocks import in_one_type, stream
 from ckpt_gui.core.compare.result import Row, Side, Stored
-from ckpt_gui.core.exprs import Made
+from ckpt_gui.core.exprs import Expr, Made
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.keys import anonymous
 from ckpt_gui.core.ops import RopePermute, Stream
@@ -30,6 +30,11 @@ class Sides:
         assert stored is not None
         assert stored.entry is not None
         return stream(self.sources[which], stored.entry.expr, self.dims[which])
+
+    def made(self, which: int, stored: Stored, change: Callable[[Expr], Expr]) -> Stream:
+        """Return a tensor of A (0) or B (1) with a change of its values."""
+        assert stored.entry is not None
+        return stream(self.sources[which], change(stored.entry.expr), self.dims[which])
 
     def both(self, row: Row) -> tuple[Stream, Stream]:
         """Return both tensors of a row, in one type and in one order of rows."""

@@ -22,6 +22,7 @@ State = Literal[
 ]  # fmt: skip
 Kind = Literal["checkpoint", "known", "config"]
 How = Literal["name", "shape", "bytes"]
+Order = Literal["", "rotary", "transposed", "gate-up", "qkv"]
 
 # In the order of attention: a group shows the first that one of its rows has.
 STATES: tuple[State, ...] = (
@@ -37,7 +38,7 @@ WORDS: dict[State, str] = {
     "untied": "tied on one side, trained on its own on the other",
     "differs": "different in values",
     "swapped": "equal to another tensor of the other side",
-    "permuted": "equal after reordering the rotary rows",
+    "permuted": "equal after putting rows or columns in order",
     "renamed": "under another name",
     "cast": "equal after a cast",
     "dtype": "of another type",
@@ -145,6 +146,7 @@ class Row:
         how: What told that the two belong together: their names, a shape that no other has, or their bytes.
         delta: How far apart they are; None where that was not measured.
         note: More, in words.
+        order: What is in another order, of a `permuted` one.
     """
 
     key: str
@@ -154,6 +156,7 @@ class Row:
     how: How = "name"
     delta: Delta | None = None
     note: str = ""
+    order: Order = ""
 
     @property
     def is_same(self) -> bool:

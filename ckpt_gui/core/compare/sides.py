@@ -72,7 +72,7 @@ def side_of_config(config: ModelConfig, name: str, like: Family | None = None) -
     Args:
         config: The config.
         name: What it is called.
-        like: The family of the other side: taken where the config names none.
+        like: The family of the other side: taken where the config names none, or the same.
 
     Raises:
         CheckpointError: Its family has no table.
@@ -83,6 +83,8 @@ def side_of_config(config: ModelConfig, name: str, like: Family | None = None) -
         saved = generic.saved_for(config.raw)
         family = None if saved.problem else generic.family_of(saved)
     family = family or for_model_type(config.model_type)  # of a larger model, the text model alone
+    if family and like and like.name == family.name:
+        family = like  # which may have another head, or none
     if family is None:
         text = f"{safe_text(name)} says model_type {safe_text(str(config.model_type), 40)}, a family without a table."
         raise CheckpointError("unknown-layout", text, fix="Name a checkpoint of that model instead.")

@@ -1,6 +1,6 @@
 """Compare the values of matched tensors: two workers, bounded memory, whatever is done when it is stopped.
 
-Each pair is read up to its first difference; only then is it tried whether its rows are in the other rotary order, and
+Each pair is read up to its first difference; only then is it tried whether its values are in another order, and
 measured how far apart the two are. At the end tensors that have changed places are looked for.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from ckpt_gui.core.compare.blocks import Asked, Watch, same
+from ckpt_gui.core.compare.blocks import Asked, Watch, in_one_type, same
 from ckpt_gui.core.compare.measure import measure
+from ckpt_gui.core.compare.orders import corners_agree, orders
 from ckpt_gui.core.compare.pairing import Sides, rotary
 from ckpt_gui.core.compare.places import SAME_BYTES, find_places
 from ckpt_gui.core.compare.result import Row, Side
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import template
-from ckpt_gui.core.ops import RopePermute, Stream
 
 COMPARED = ("fits", "dtype", "renamed", "vocab", "untied", "tied")  # states that values can tell more of
 STOPPED = "the comparison was stopped"
@@ -133,27 +133,27 @@ class _Work:
             text = "the rows that both have differ"
         elif row.state == "untied":
             text = row.note
-        elif turned := self._turned(row.key, left, right, watch):
-            return row.replace(state="permuted", note=turned)
+        elif turned := self._reordered(row, watch):
+            return turned
         else:
             text = row.note if row.how != "name" else ""
             row = row.replace(state="untied" if row.state == "tied" else "differs")
         delta = measure(left, right, watch, total) if self.wanted.measured else None
         return row.replace(delta=delta, note=text)
 
-    def _turned(self, key: str, left: Stream, right: Stream, watch: Watch) -> str:
-        """Say how the rows of A lie if they are those of B in the other rotary order."""
-        heads = self.rotary.get(template(key))
-        if heads is None or heads not in self.sides.dims[0]:
-            return ""
-        for to, here, there in (("halves", "neighbouring pairs", "halves"), ("pairs", "halves", "neighbouring pairs")):
+    def _reordered(self, row: Row, watch: Watch) -> Row | None:
+        """Return the row if A's tensor is B's with its values in another order."""
+        assert row.a is not None
+        for order in orders(row.key, row.a.shape, row.a.symbols, self.rotary.get(template(row.key))):
             try:
-                turned = RopePermute(heads, to).apply([left], self.sides.dims[0])
-            except CheckpointError:  # no whole heads: not these rows in any order
-                return ""
-            if same(turned, right, watch):
-                return f"the rows of a head lie as {here} in A and as {there} in B"
-        return ""
+                if order.kind == "transposed" and not corners_agree(*self.sides.both(row)):
+                    continue
+                made = in_one_type(self.sides.made(0, row.a, order.made), self.sides.one(1, row.b))
+                if same(*made, watch):
+                    return row.replace(state="permuted", order=order.kind, note=order.note)
+            except (CheckpointError, KeyError):  # no whole heads, or head counts are not known: not in this order
+                continue
+        return None
 
 
 def _size(row: Row) -> int:

@@ -66,7 +66,7 @@ def detect(plan: Plan) -> Plan:
         return plan.found(doubt) if doubt else plan
     layout = numbered_by_keys(match.layout, (e.key for e in plan.entries))
     plan = plan.replace(family=match.family, layout=layout, prefix=match.prefix)
-    plan = _with_task(plan.explained(_layout_evidence(match), sentence), counts, shapes)
+    plan = _with_task(plan.explained(_layout_evidence(match), sentence, *_row_order(match)), counts, shapes)
     models = tuple(model for model in known if model.family == match.family.name)
     if models:
         plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
@@ -181,6 +181,16 @@ def _layout_evidence(match: Match) -> str:
     example = next(r.name for r in match.layout.rules if "{layer}" in r.name)
     title = title_of(match.layout.name)
     return f"{match.matched} of {match.total} keys are {title} names, such as {example.replace('{layer}', 'N')}."
+
+
+def _row_order(match: Match) -> tuple[str, ...]:
+    """Say in which rotary order the rows of q and k are taken to lie: an assumption that nothing in the file proves."""
+    orders = dict(match.family.row_order)
+    order = {"pairs": "neighbouring pairs", "halves": "halves"}.get(orders.get(match.layout.name, ""))
+    if order is None or len(set(orders.values())) == 1:
+        return ()
+    title = title_of(match.layout.name)
+    return (f"The rotary rows of q and k are taken to lie as {order}, as {title} has them; --against can prove it.",)
 
 
 def _ambiguous(matches: tuple[Match, ...]) -> Finding | None:

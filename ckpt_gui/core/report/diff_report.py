@@ -11,7 +11,12 @@ from ckpt_gui.core.report.figures import bars
 from ckpt_gui.core.report.opening import opening
 from ckpt_gui.core.text import Document, Figure, Section, Style, Table, Text, plural
 
-TOLD = ("rope-permuted", "tensors-swapped", "values-unchecked")  # findings that say more than the tree does
+TOLD = (
+    "rope-permuted",
+    "values-reordered",
+    "tensors-swapped",
+    "values-unchecked",
+)  # findings that say more than the tree does
 CHANGED = "‖Δ‖/‖W‖"
 
 
