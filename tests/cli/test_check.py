@@ -132,8 +132,8 @@ Why
   · All 21 keys carry names of wrappers: `_orig_mod` (torch.compile).
   · 21 of 21 keys are Meta names, such as layers.N.attention_norm.weight.
   · Nothing names the family; Llama is assumed.
-  · The rotary rows of q and k are taken to lie as halves, as Hugging Face has them; --against can
-    prove it.
+  · The rotary rows of q and k are taken to lie as neighbouring pairs, as Meta has them; --against
+    can prove it.
 
 Embedding and output head
   `_orig_mod.tok_embeddings.weight` and `_orig_mod.output.weight` differ: both are trained; no
