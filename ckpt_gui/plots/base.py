@@ -102,6 +102,11 @@ def plain(text: Text, value: str) -> None:
     text.set_text(safe_text(value, 120))
 
 
+def titled(axes: Axes, value: str) -> None:
+    """Show a title at the left, as it is. `set_title` would give it matplotlib's own size again."""
+    plain(axes._left_title, value)  # type: ignore[attr-defined]  # has no public name
+
+
 def open_frame(axes: Axes) -> None:
     """Take the frame off above and to the right."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ckpt_gui.core.stats import HeatMap
-from ckpt_gui.plots.base import Plot, plain
+from ckpt_gui.plots.base import Plot, titled
 
 Layer = Literal["mean", "abs_max"]
 _TITLES = {"mean": "Mean of blocks", "abs_max": "Largest |x| of blocks"}
@@ -41,7 +41,7 @@ class HeatPlot(Plot):
         step = "" if found.true_values else f" of {found.row_step} × {found.column_step}"
         bad = int(found.bad.sum())
         odd = f"; {bad:,} elements are not finite" if bad else ""
-        plain(self.axes.set_title("", loc="left"), f"{exact}{step}{odd}")
+        titled(self.axes, f"{exact}{step}{odd}")
 
     def _colour(self) -> None:
         import matplotlib

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.stats import PairStats, TensorStats
-from ckpt_gui.plots.base import FLOOR, Plot, colour_legend, headroom, lifted, open_frame, plain
+from ckpt_gui.plots.base import FLOOR, Plot, colour_legend, headroom, lifted, open_frame, plain, titled
 
 ODD = ("zero", "NaN", "+∞", "−∞")  # in the order of the bars
 _WIDTH = 0.36
@@ -69,8 +69,12 @@ class HistogramPlot(Plot):
         odd_axes.set_xticks(range(len(ODD)), ODD)
         odd_axes.set_xlim(-0.6, len(ODD) - 0.4)
         odd_axes.tick_params(axis="y", which="both", left=False, labelleft=False)
+        odd_axes.tick_params(axis="x", rotation=90)  # fits into a narrow panel too
         self.note = axes.text(0.5, 0.5, "", ha="center", va="center", transform=axes.transAxes)
-        self.legend = axes.legend(self.lines, ("", ""), loc="upper left", ncols=2, frameon=False, borderaxespad=0.1)
+        self.legend = axes.legend(
+            self.lines, ("", ""), loc="upper left", ncols=2, frameon=False, borderaxespad=0.1, handlelength=1.4,
+            columnspacing=1.2,
+        )  # fmt: skip
         self.legend.set_in_layout(False)  # the axes shall not shrink for it
         for each in (axes, odd_axes):
             open_frame(each)
@@ -94,7 +98,7 @@ class HistogramPlot(Plot):
             self.legend.legend_handles[number].set_visible(side is not None)
         self.axes.set_xlim(edges[0], edges[-1])
         self.axes.set_ylim(FLOOR, headroom(top))
-        plain(self.axes.set_title("", loc="left"), title)
+        titled(self.axes, title)
         plain(self.note, "" if any(side.counts for side in given) or not given else "There is no finite element.")
 
     def _colour(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckpt_gui.core.stats import PairStats
-from ckpt_gui.plots.base import open_frame, plain
+from ckpt_gui.plots.base import open_frame, plain, titled
 from ckpt_gui.plots.histograms import HistogramPlot, HistogramSide
 
 
@@ -30,7 +30,7 @@ class PairPlot(HistogramPlot):
         self.row_line.set_data(rows if top else (), values if top else ())
         plain(self.row_note, "" if top else "No row differs.")
         more = f", the largest of every {pair.rows.step}" if pair.rows.step > 1 else ""
-        plain(self.row_axes.set_title("", loc="left"), f"Difference by row{more}")
+        titled(self.row_axes, f"Difference by row{more}")
         self.row_axes.set_xlim(0, max(pair.a.shape[0] if pair.a.shape else 1, 1))
         self.row_axes.set_ylim(0, 1.12 * top if top else 1.0)
         self.row_axes.yaxis.set_visible(top > 0)

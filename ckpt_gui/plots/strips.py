@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckpt_gui.core.scan import Strip
-from ckpt_gui.plots.base import Plot, open_frame, plain
+from ckpt_gui.plots.base import Plot, open_frame, titled
 
 _ROWS = (("std", "deviation"), ("abs_max", "largest |x|"), ("mean", "mean"))
 
@@ -24,7 +24,7 @@ class StripPlot(Plot):
 
     def show(self, strip: Strip) -> None:
         """Show a role."""
-        plain(self.strips[0].set_title("", loc="left"), strip.role)
+        titled(self.strips[0], strip.role)
         for axes, line, mark, (name, _) in zip(self.strips, self.lines, self.marks, _ROWS, strict=True):
             values = {"std": strip.std, "abs_max": strip.abs_max, "mean": strip.mean}[name]
             line.set_data(strip.layers, values)

@@ -198,9 +198,10 @@ def test_a_pair_that_differs(panel: InspectorPanel, session: Session, qtbot: QtB
     assert snapshot.plan.tie.embedding is not None
     assert snapshot.plan.tie.head is not None
     pair = pair_stats(snapshot.source, snapshot.plan.tie.embedding, snapshot.plan.tie.head)
-    line = tied.plot.artists["rows"]
-    assert tuple(line.get_ydata()) == pair.rows.values
-    values, edges, _ = tied.plot.artists["b"].get_data()
+    plot = tied.plot.plot
+    assert plot is not None
+    assert tuple(plot.row_line.get_ydata()) == pair.rows.values
+    values, edges, _ = plot.lines[1].get_data()
     assert tuple(edges) == pair.edges
     assert [v for v in values if v >= 1] == [n for n in pair.hist_b if n]
 
@@ -209,21 +210,23 @@ def test_the_figure_is_built_once_and_follows_the_theme(
     panel: InspectorPanel, session: Session, qtbot: QtBot, theme: Theme, tmp_path: Path
 ) -> None:
     shown_pair(panel, qtbot)
-    plot = panel.tied.plot
-    figure, fill = plot.figure, plot.artists["fill"]
-    assert figure is not None
+    canvas = panel.tied.plot
+    plot = canvas.plot
+    assert plot is not None
+    figure, fill = plot.figure, plot.fill
     light = figure.get_facecolor()
     theme.set_scheme("dark")
     assert figure.get_facecolor() != light
-    assert plot.grab().toImage().pixelColor(3, 3).lightness() < 80
+    assert canvas.grab().toImage().pixelColor(3, 3).lightness() < 80
     theme.set_scheme("light")
     open_in(qtbot, session, llama_folder(tmp_path / "other", "equal"))
     qtbot.waitUntil(lambda: not session.jobs.running())
+    assert canvas.plot is plot
     assert plot.figure is figure
-    assert plot.artists["fill"] is fill
+    assert plot.fill is fill
     assert panel.tied.banner.text == "Equal, byte for byte"
     assert panel.tied.facts.value("max") == "0"
-    assert plot.artists["none"].get_text() == "No row differs."
+    assert plot.row_note.get_text() == "No row differs."
 
 
 def test_figures_of_the_same_pair_are_kept_when_decisions_change(

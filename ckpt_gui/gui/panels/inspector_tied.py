@@ -19,10 +19,11 @@ from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.compare_table import CompareTable
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.live_area import LiveArea
-from ckpt_gui.gui.widgets.pair_plot import PairPlot
+from ckpt_gui.gui.widgets.plot_canvas import PlotCanvas
 from ckpt_gui.gui.widgets.tiles import Tiles
 from ckpt_gui.gui.widgets.units import em
 from ckpt_gui.gui.wording import shape_text
+from ckpt_gui.plots import PairPlot
 
 PairName = tuple[object, ...]
 
@@ -40,7 +41,9 @@ class TiedTab(LiveArea):
         self.names = FactList("", [("embedding", tr("Embedding")), ("head", tr("Output head"))], ("embedding", "head"))
         self.facts = Tiles([("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))])
         self.table = CompareTable(theme, (tr("Embedding"), tr("Head")))
-        self.plot = PairPlot(session.jobs, theme, (tr("embedding"), tr("head")))
+        self.plot = PlotCanvas(
+            session.jobs, theme, PairPlot, tr("Histograms of both tensors, and their difference by row")
+        )
         self.plot.setMinimumHeight(em(self, 29))
         self.lay_out(self.banner, self.names, self.job, self.message, self.facts, self.plot, self.table)
         self.job.stopped.connect(self._on_stopped)
@@ -119,7 +122,8 @@ class TiedTab(LiveArea):
         self.facts.set_value("mean", _short(pair.mean_diff))
         self.facts.set_value("cosine", _short(pair.cosine, 7))
         self.table.show_pair(pair.a, pair.b)
-        self.plot.show_pair(pair)
+        names = (self.tr("embedding"), self.tr("head"))
+        self.plot.show_data(lambda plot: plot.show_pair(pair, names))
 
     # ------------------------------------------------------------------------------------------------------- verdict
 

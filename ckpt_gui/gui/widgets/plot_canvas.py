@@ -1,26 +1,30 @@
-"""A matplotlib figure in the window: imported in a job when it is first seen, built once, its artists updated after.
+"""A plot in the window: matplotlib is imported in a job when first seen, the figure built once, and updated after.
 
 matplotlib takes 1.5 to 3 s to import and up to 2 s to rebuild a figure of bars, but about 0.1 s to draw artists whose
-data were replaced. So a subclass makes its axes once, in `build`, and gives them new data in `refresh`.
+data were replaced. So the plots of `ckpt_gui.plots` make their axes once, and are given new data.
 """
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QShowEvent
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QIcon, QImage, QPainter, QPixmap, QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.trouble_line import TroubleLine
-from ckpt_gui.gui.widgets.units import em
+from ckpt_gui.gui.widgets.units import em, plain_label
+from ckpt_gui.plots import Palette, Plot
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+P = TypeVar("P", bound=Plot)
+Make = Callable[["Figure", Palette, float], P]
 
 
 def load_matplotlib(_job: Job | None = None) -> None:
@@ -29,30 +33,53 @@ def load_matplotlib(_job: Job | None = None) -> None:
     import matplotlib.figure  # noqa: F401
 
 
-class PlotCanvas(QWidget):
-    """A figure with a compact toolbar (whole view, pan, zoom, save as PNG, SVG or PDF)."""
+class PlotCanvas(QWidget, Generic[P]):
+    """A plot with a compact toolbar (whole view, pan, zoom, save as PNG, SVG or PDF).
+
+    Args:
+        jobs: Runs the import of matplotlib.
+        theme: Colours.
+        make: Makes the plot in a figure; one of the classes of `ckpt_gui.plots`.
+        name: What screen readers call it.
+        parent: The widget around it.
+        ground: Role of the colour behind it.
+
+    Signals:
+        built(): The plot exists now.
+    """
+
+    built = Signal()
 
     def __init__(
-        self, jobs: JobManager, theme: Theme, parent: QWidget | None = None, *, ground: str = "window"
+        self,
+        jobs: JobManager,
+        theme: Theme,
+        make: Make[P],
+        name: str,
+        parent: QWidget | None = None,
+        *,
+        ground: str = "window",
     ) -> None:
         super().__init__(parent)
-        self._jobs, self._theme, self.ground = jobs, theme, ground
+        self._jobs, self._theme, self._make, self.ground = jobs, theme, make, ground
         self._asked = False
-        self.figure: Figure | None = None
-        self._canvas: Any = None
-        self._toolbar: Any = None
+        self._show: Callable[[P], None] | None = None
+        self.plot: P | None = None
+        self.canvas: Any = None
+        self.toolbar: Any = None
+        self.setAccessibleName(name)
         self._box = QVBoxLayout(self)
         self._box.setContentsMargins(0, 0, 0, 0)
         self._box.setSpacing(0)
-        self._waiting = TroubleLine(jobs)
-        self._waiting.say(self.tr("Preparing the plots…"))
+        self._waiting = plain_label(self.tr("Preparing the plots…"), muted=True)
+        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._box.addWidget(self._waiting, 1)
         theme.changed.connect(self._on_theme)
 
     @property
     def ready(self) -> bool:
-        """True once the figure exists."""
-        return self.figure is not None
+        """True once the plot exists."""
+        return self.plot is not None
 
     def showEvent(self, event: QShowEvent) -> None:
         """Start what is wanted, now that it is seen."""
@@ -60,74 +87,74 @@ class PlotCanvas(QWidget):
         if not self._asked:
             self._asked = True
             title = self.tr("Preparing the plots")
-            self._jobs.start(title, load_matplotlib, self._loaded, self._waiting.say_error, quiet=True)
+            self._jobs.start(title, load_matplotlib, self._loaded, self._not_loaded, quiet=True)
 
-    def build(self, figure: Figure) -> None:
-        """Make axes and artists, without data. Called once."""
-        raise NotImplementedError
+    def show_data(self, show: Callable[[P], None], *, new_view: bool = True) -> None:
+        """Show other data, at once or as soon as there is a plot.
 
-    def refresh(self) -> None:
-        """Give the artists the data that are to be shown. Called after `build`, and by `redraw`."""
-        raise NotImplementedError
+        Args:
+            show: Gives the plot its data.
+            new_view: Whether the view on them is a new one, to which Home leads back.
+        """
+        self._show = show
+        if self.plot is not None:
+            show(self.plot)
+            if new_view:
+                self.toolbar.update()
+            self.canvas.draw_idle()
 
-    def colour(self) -> None:
-        """Give the artists the theme's colours."""
-        raise NotImplementedError
+    def copy(self) -> None:
+        """Put the picture on the clipboard."""
+        if self.plot is not None:
+            QGuiApplication.clipboard().setImage(self.grab_figure())
 
-    def redraw(self) -> None:
-        """Show new data, once there is a figure."""
-        if self.figure is not None:
-            self.refresh()
-            self._toolbar.update()  # so that Home is the new whole view
-            self._canvas.draw_idle()
+    def grab_figure(self) -> QImage:
+        """Return the picture, without the toolbar."""
+        assert self.plot is not None
+        out = io.BytesIO()
+        self.plot.figure.savefig(out, format="png", dpi=150)
+        return QImage.fromData(out.getvalue())
+
+    def palette_now(self) -> Palette:
+        """Return the theme's colours for a plot."""
+        roles = ("text", "muted", "border", "blue", "orange", "teal", "violet", "red")
+        colours = {role: self._theme.color(role).name() for role in roles}
+        return Palette(window=self._theme.color(self.ground).name(), dark=self._theme.dark, **colours)
 
     def _loaded(self, _: object) -> None:
         from matplotlib.backends.backend_qtagg import FigureCanvasQTAgg
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")
-        self._canvas = FigureCanvasQTAgg(figure)  # type: ignore[no-untyped-call]
-        self._canvas.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._canvas.setAccessibleName(self.accessibleName() or self.tr("Plot"))
-        self._toolbar = _make_toolbar(self._canvas, self)
+        self.canvas = FigureCanvasQTAgg(figure)  # type: ignore[no-untyped-call]
+        self.canvas.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.canvas.setAccessibleName(self.accessibleName() or self.tr("Plot"))
+        self.toolbar = _make_toolbar(self.canvas, self)
         self._box.removeWidget(self._waiting)
         self._waiting.hide()
-        self._box.addWidget(self._canvas, 1)
-        self._box.addWidget(self._toolbar)
-        self.build(figure)
-        self.figure = figure
+        self._box.addWidget(self.canvas, 1)
+        self._box.addWidget(self.toolbar)
+        self.plot = self._make(figure, self.palette_now(), self._points())
         self._on_theme()
-        self.redraw()
+        if self._show is not None:
+            self.show_data(self._show)
+        self.built.emit()
+
+    def _not_loaded(self, error: BaseException) -> None:
+        self._waiting.setText(self.tr("The plots are not available: {error}").format(error=error))
 
     def _on_theme(self) -> None:
-        if self.figure is None:
-            return
-        self.figure.set_facecolor(self._theme.color(self.ground).name())
-        for axes in self.figure.axes:
-            self._colour_axes(axes)
-        self.colour()
-        _tint_icons(self._toolbar, self._theme.color("text"))
-        self._canvas.draw_idle()
+        if self.plot is not None:
+            self.plot.recolour(self.palette_now(), self._points())
+            _tint_icons(self.toolbar, self._theme.color("text"))
+            self.canvas.draw_idle()
 
-    def _colour_axes(self, axes: Axes) -> None:
-        text, muted, border = (self._theme.color(role).name() for role in ("text", "muted", "border"))
-        axes.set_facecolor(self._theme.color(self.ground).name())
-        axes.tick_params(which="both", colors=border, labelcolor=muted, labelsize=self.points(0.86))
-        for spine in axes.spines.values():
-            spine.set_color(border)
-        for label in (axes.xaxis.label, axes.yaxis.label, axes.yaxis.get_offset_text(), axes.xaxis.get_offset_text()):
-            label.set_color(muted)
-            label.set_fontsize(self.points(0.86))
-        for title in (axes.title, axes._left_title):  # type: ignore[attr-defined]  # has no public name
-            title.set_color(text)
-            title.set_fontsize(self.points(0.95))
-
-    def points(self, share: float) -> float:
-        """Return a font size for matplotlib as a share of the window's font size."""
-        return max(6.0, self.font().pointSizeF() * share)
+    def _points(self) -> float:
+        """Return the size of letters for matplotlib: a little smaller than the window's."""
+        return max(6.0, self.font().pointSizeF() * 0.86)
 
 
-def _make_toolbar(canvas: Any, parent: PlotCanvas) -> Any:
+def _make_toolbar(canvas: Any, parent: QWidget) -> Any:
     """Return matplotlib's own toolbar, reduced to what is used, small, and named for screen readers."""
     from matplotlib.backends.backend_qt import NavigationToolbar2QT
 
