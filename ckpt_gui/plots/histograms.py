@@ -67,6 +67,7 @@ class HistogramPlot(Plot):
         axes.set_ylabel("elements")
         axes.set_xlabel("value")
         odd_axes.set_xticks(range(len(ODD)), ODD)
+        odd_axes.patch.set_visible(False)  # a long legend reaches over it
         odd_axes.set_xlim(-0.6, len(ODD) - 0.4)
         odd_axes.tick_params(axis="y", which="both", left=False, labelleft=False)
         odd_axes.tick_params(axis="x", rotation=90)  # fits into a narrow panel too
