@@ -13,8 +13,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.assembled import AssembledReader, RefPiece, Run
-from ckpt_gui.core.formats.deepspeed_rows import Row, Rows, Shapes, place_stage2, place_stage3, read_shapes
+from ckpt_gui.core.formats.assembled import AssembledReader, Run
+from ckpt_gui.core.formats.deepspeed_rows import (
+    NAME,
+    Row,
+    Rows,
+    Shapes,
+    aliases,
+    place_stage2,
+    place_stage3,
+    read_shapes,
+    untrained,
+)
+from ckpt_gui.core.formats.deepspeed_universal import is_universal, open_universal
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.formats.folder import list_all
 from ckpt_gui.core.formats.parts import Part
@@ -22,10 +33,9 @@ from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import ForeignObject, TensorRef
 
-NAME = "model"
 _OPTIM = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d{1,5})_mp_rank_(\d{1,5})_optim_states\.pt\Z")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d{1,5})_)?mp_rank_(\d{1,5})_model_states\.pt\Z")
-_STEP = re.compile(r"global_step\d{1,12}\Z")
+_STEP = re.compile(r"global_step\d{1,12}(_universal)?\Z")
 _KEYS = {2: "single_partition_of_fp32_groups", 3: "fp32_flat_groups"}
 
 
@@ -48,10 +58,15 @@ def open_deepspeed(folder: str, names: frozenset[str]) -> Part:
         names = frozenset(list_all(folder))
     models = [m.string for m in sorted(filter(None, map(_MODEL.match, names)), key=lambda m: int(m[1] or 0))]
     states = {int(m[1]): m.string for m in map(_OPTIM.match, sorted(names)) if m}
-    _check_names(folder, names, models)
+    cut = len({int(m[2]) for m in map(_MODEL.match, models) if m})
+    universal = is_universal(folder)
+    if not universal:
+        _check_names(folder, names, models, cut)
     opened: list[Part] = []
     try:
         opened += [_open(folder, name) for name in models]
+        if universal:
+            return open_universal(folder, opened, cut > 1)
         if not states:
             return opened[0]
         ranks = {rank: _open(folder, name) for rank, name in sorted(states.items())}
@@ -68,21 +83,34 @@ def _open(folder: str, name: str) -> Part:
 
 
 def _latest(folder: str, names: frozenset[str]) -> str:
-    """Return the checkpoint that the file `latest` names, else the one of the highest step."""
-    steps = sorted((name for name in names if _STEP.match(name)), key=lambda n: int(n.removeprefix("global_step")))
-    if "latest" in names:
-        file = HeldFile(os.path.join(folder, "latest"))
-        text = file.read(0, min(file.size, 100)).decode("utf-8", "replace").strip()
-        file.close()
+    """Return the checkpoint that `latest` or `latest_universal` names, else the one of the highest step."""
+    steps = sorted((name for name in names if _STEP.match(name)), key=_step)
+    for note in ("latest", "latest_universal"):
+        text = _read_note(os.path.join(folder, note)) if note in names else ""
         if text in steps:
             return text
     return steps[-1]
 
 
-def _check_names(folder: str, names: frozenset[str], models: Sequence[str]) -> None:
-    cut = {int(m[2]) for m in map(_MODEL.match, models) if m}
-    if len(cut) > 1:
-        raise _error(folder, f"it is cut for tensor parallelism into {len(cut)} parts, which are not merged here")
+def _step(name: str) -> tuple[int, bool]:
+    """Return the number of a step; of two forms of one step the universal one is less."""
+    match = _STEP.match(name)
+    return int(re.sub(r"\D", "", name)), not (match and match[1])
+
+
+def _read_note(path: str) -> str:
+    file = HeldFile(path)
+    try:
+        return file.read(0, min(file.size, 100)).decode("utf-8", "replace").strip()
+    finally:
+        file.close()
+
+
+def _check_names(folder: str, names: frozenset[str], models: Sequence[str], cut: int) -> None:
+    if cut > 1:
+        text = f"{show_path(folder)} is a ZeRO checkpoint of a model that is cut into {cut} tensor-parallel parts."
+        fix = "Run DeepSpeed's ds_to_universal.py on it: the universal checkpoint that it writes opens here."
+        raise CheckpointError("partitioned-state", text, fix=fix, path=folder)
     if not models:
         count = sum(1 for name in names if _OPTIM.match(name))
         raise _error(folder, f"it has {count} optimizer states, but no …_model_states.pt that names the parameters")
@@ -94,6 +122,9 @@ def _consolidate(folder: str, models: list[Part], ranks: Mapping[int, Part]) -> 
     stage, world = _number(state.get("zero_stage")), _world(state.get("partition_count"))
     if stage not in (1, 2, 3) or not world:
         raise _error(folder, "its optimizer states do not say how they are cut")
+    if len(ranks) > world:
+        what = f"it has the optimizer states of {len(ranks)} ranks, and was saved by {world}"
+        raise _error(folder, f"{what}; files of an older save lie in it")
     missing = [rank for rank in range(world) if rank not in ranks]
     if missing and stage < 3:
         return _module_only(folder, models, ranks, missing)
@@ -110,25 +141,10 @@ def _assemble(
     folder: str, shapes: Shapes, placed: dict[str, list[Run]], models: list[Part], parts: Sequence[Part]
 ) -> Part:
     refs = [TensorRef(key, "fp32", shapes.trained[key], (), NAME, key) for key in placed]
-    runs = dict(placed)
-    for key, pieces in shapes.frozen.items():
-        shape, dtype = shapes.frozen_shapes[key], pieces[0].dtype
-        refs.append(TensorRef(key, dtype, shape, (), NAME, key))
-        left = refs[-1].nbytes
-        runs[key] = []
-        for part, ref in zip(models, pieces, strict=False):
-            runs[key].append(Run(min(ref.nbytes, left), RefPiece(part.reader, ref)))
-            left -= runs[key][-1].nbytes
-        if left:
-            raise _error(folder, f"the frozen parameter `{safe_text(key)}` is not whole")
-    for ref in shapes.buffers:
-        refs.append(TensorRef(ref.key, ref.dtype, ref.shape, (), NAME, ref.key))
-        runs[ref.key] = [Run(ref.nbytes, RefPiece(models[0].reader, ref))]
-    known = {ref.key: ref for ref in refs}
-    for alias, target in shapes.shared.items():
-        if target in known and alias not in known:
-            whole = known[target]
-            refs.append(TensorRef(alias, whole.dtype, whole.shape, (), NAME, whole.storage))
+    more, runs = untrained(folder, shapes, models)
+    refs += more
+    refs += aliases(refs, shapes)
+    runs |= placed
     files = tuple(file for part in parts for file in part.files)
     extras = tuple(e for e in models[0].extras if len(e.path) == 1)
     reader = AssembledReader([part.reader for part in parts], {}, runs)
@@ -174,8 +190,9 @@ def _number(value: Any) -> int:
 
 
 def _world(value: Any) -> int:
-    counts = value if isinstance(value, list) else [value]
-    return max(map(_number, counts), default=0) if len(counts) < 1024 else 0
+    """Return how many ranks share the parameters; 0 where that differs from group to group (experts)."""
+    counts = value if isinstance(value, list) and len(value) < 1024 else [value]
+    return _number(counts[0]) if len(set(map(_number, counts))) == 1 else 0
 
 
 def _missing(folder: str, missing: Sequence[int], world: int) -> CheckpointError:

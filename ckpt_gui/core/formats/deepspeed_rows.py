@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.assembled import RefPiece, Run
 from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.torch_values import TorchSize
 from ckpt_gui.core.keys import safe_text
@@ -16,6 +17,7 @@ from ckpt_gui.core.tensors import Reader, TensorRef
 
 Shape = tuple[int, ...]
 MAX_DIMS = 64
+NAME = "model"
 
 
 class Row(NamedTuple):
@@ -94,6 +96,36 @@ def _shapes(folder: str, group: Any) -> dict[str, Shape]:
     return {key: tuple(shape) for key, shape in group.items()}
 
 
+def untrained(folder: str, shapes: Shapes, models: Sequence[Part]) -> tuple[list[TensorRef], dict[str, list[Run]]]:
+    """Return the frozen parameters and the buffers, and where they lie in the model states.
+
+    Raises:
+        CheckpointError: A frozen parameter is not whole.
+    """
+    refs: list[TensorRef] = []
+    runs: dict[str, list[Run]] = {}
+    for key, pieces in shapes.frozen.items():
+        refs.append(TensorRef(key, pieces[0].dtype, shapes.frozen_shapes[key], (), NAME, key))
+        left = refs[-1].nbytes
+        runs[key] = []
+        for part, ref in zip(models, pieces, strict=False):
+            runs[key].append(Run(min(ref.nbytes, left), RefPiece(part.reader, ref)))
+            left -= runs[key][-1].nbytes
+        if left:
+            raise _error(folder, f"the frozen parameter `{safe_text(key)}` is not whole")
+    for ref in shapes.buffers:
+        refs.append(TensorRef(ref.key, ref.dtype, ref.shape, (), NAME, ref.key))
+        runs[ref.key] = [Run(ref.nbytes, RefPiece(models[0].reader, ref))]
+    return refs, runs
+
+
+def aliases(refs: Sequence[TensorRef], shapes: Shapes) -> list[TensorRef]:
+    """Return the names that stand for parameters that are there under another."""
+    known = {ref.key: ref for ref in refs}
+    pairs = [(alias, known[name]) for alias, name in shapes.shared.items() if name in known and alias not in known]
+    return [TensorRef(alias, whole.dtype, whole.shape, (), NAME, whole.storage) for alias, whole in pairs]
+
+
 def place_stage2(folder: str, shapes: Shapes, ranks: Sequence[Rows]) -> dict[str, list[Run]]:
     """Place parameters of stages 1 and 2: each group is one row, cut into a slice for each rank.
 
@@ -109,6 +141,7 @@ def place_stage2(folder: str, shapes: Shapes, ranks: Sequence[Rows]) -> dict[str
         for key, shape in group.items():
             placed[key] = _slice(folder, key, slices, at, math.prod(shape))
             at += math.prod(shape)
+        _check_used(folder, at, sum(row.ref.numel for row in slices), 2 * len(ranks))
     return placed
 
 
@@ -128,7 +161,16 @@ def place_stage3(folder: str, shapes: Shapes, ranks: Sequence[Rows]) -> dict[str
             placed[key] += _slice(folder, key, rows, at, min(share, left))
             left -= min(share, left)
         at += share
+    for rows in ranks:
+        _check_used(folder, at, sum(row.ref.numel for row in rows), 1)
     return placed
+
+
+def _check_used(folder: str, used: int, there: int, padding: int) -> None:
+    """Raise if rows are longer than their parameters need, but for the padding: names and rows belong to two saves."""
+    if -(-used // padding) != -(-there // padding):
+        what = f"its parameters take {used:,} numbers, and there are {there:,}"
+        raise _error(folder, f"{what}; files of two different saves may lie in it")
 
 
 def _slice(folder: str, key: str, rows: Rows, start: int, count: int) -> list[Run]:

@@ -110,7 +110,7 @@ def _whole(folder: str, first: TensorRef, boxes: list[Box]) -> TensorRef:
 
 
 def _key(key: str) -> str:
-    return repr(safe_text(key, 120))
+    return f"`{safe_text(key, 120)}`"
 
 
 def _damaged(folder: str, what: str) -> CheckpointError:

@@ -133,7 +133,7 @@ class Zero:
             "param_shapes": [{n: self.params[n].shape for n in group} for group in self.groups],
             "frozen_param_shapes": {n: p.shape for n, p in self.frozen.items()},
             "frozen_param_fragments": fragments if self.stage == 3 else self.frozen,
-            "shared_params": [["tied.weight", "layers.0.weight"]],
+            "shared_params": {"tied.weight": "layers.0.weight"},
             "ds_version": "0.15.0",
             "global_steps": 7,
         }
@@ -240,7 +240,9 @@ def test_zero_cut_for_tensor_parallelism(tmp_path):
     folder = Zero(2).write(tmp_path / "m")
     data = (folder / "mp_rank_00_model_states.pt").read_bytes()
     b.write(folder / "mp_rank_01_model_states.pt", data)
-    assert "tensor parallelism" in refused(folder).message
+    error = refused(folder)
+    assert "2 tensor-parallel parts" in error.message
+    assert "ds_to_universal.py" in error.fix
 
 
 def test_whole_weights_beside_zero_are_taken(tmp_path):
@@ -248,3 +250,96 @@ def test_whole_weights_beside_zero_are_taken(tmp_path):
     b.write(tmp_path / "model.safetensors", b.safetensors_bytes({"w": W}, {"format": "pt"}))
     with open_checkpoint(tmp_path) as source:
         assert source.container == "safetensors"
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+@pytest.mark.parametrize("more", [8, -8])
+def test_zero_of_two_saves(tmp_path, stage, more):
+    """DeepSpeed's own script refuses rows that its parameters do not use up: names of one save, rows of another."""
+    zero = Zero(stage, groups=1)
+    zero.rows = lambda rank: [torch.nn.functional.pad(row, (0, more)) for row in Zero.rows(zero, rank)]
+    error = refused(zero.write(tmp_path / "m"))
+    assert error.code == "partitioned-state"
+
+
+def test_zero_with_files_of_more_ranks(tmp_path):
+    folder = Zero(2, world=3).write(tmp_path / "m")
+    extra = (folder / "zero_pp_rank_2_mp_rank_00_optim_states.pt").read_bytes()
+    b.write(folder / "zero_pp_rank_3_mp_rank_00_optim_states.pt", extra)
+    assert "saved by 3" in refused(folder).message
+
+
+def test_zero_of_experts_is_refused(tmp_path):
+    zero = Zero(2)
+    folder = zero.write(tmp_path / "m")
+    for rank in range(zero.world):
+        path = folder / f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt"
+        state = torch.load(path)
+        state["optimizer_state_dict"]["partition_count"] = [3, 1]
+        torch.save(state, path)
+    assert refused(folder).code == "partitioned-state"
+
+
+# ---- DeepSpeed's universal checkpoints
+
+
+def universal(zero, folder, *, ranks=1):
+    """As `ds_to_universal.py` writes it: a folder for each parameter, model states copied."""
+    folder.mkdir(parents=True)
+    for key, tensor in zero.params.items():
+        place = folder / "zero" / key
+        place.mkdir(parents=True)
+        whole = tensor.reshape(-1) if zero.stage == 3 else {"param": tensor, "cat_dim": 0}
+        torch.save(whole, place / "fp32.pt")
+        torch.save(torch.zeros_like(tensor), place / "exp_avg.pt")
+    torch.save({"param_groups": []}, folder / "zero/optimizer_state.pt")
+    for rank in range(zero.world if zero.stage == 3 else ranks):
+        name = f"zero_pp_rank_{rank}_mp_rank_00" if zero.stage == 3 else f"mp_rank_{rank:02}"
+        torch.save(zero.model_state(rank), folder / f"{name}_model_states.pt")
+    return folder
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_universal_checkpoints(tmp_path, stage):
+    zero = Zero(stage)
+    folder = universal(zero, tmp_path / "global_step20_universal")
+    Zero(stage, groups=1).write(tmp_path / "global_step20")
+    (tmp_path / "latest_universal").write_text("global_step20_universal")
+    for path in (folder, tmp_path):
+        with open_checkpoint(path) as source:
+            assert (source.container, source.problems) == ("deepspeed", ())
+            assert {r.key: source.read(r) for r in source.refs} == zero.expected()
+            assert {r.key: r.shape for r in source.refs if r.key in zero.params} == {
+                key: tuple(tensor.shape) for key, tensor in zero.params.items()
+            }
+
+
+def test_universal_of_a_tensor_parallel_model(tmp_path):
+    zero = Zero(2)
+    zero.frozen = {}
+    whole = zero.params
+    folder = universal(zero, tmp_path / "u", ranks=2)
+    zero.params = {key: tensor[: len(tensor) // 2] for key, tensor in whole.items()}  # each rank names its own part
+    for rank in range(2):
+        torch.save(zero.model_state(rank), folder / f"mp_rank_{rank:02}_model_states.pt")
+    with open_checkpoint(folder) as source:
+        found = {r.key: source.read(r) for r in source.refs}
+        assert {key: found[key] for key in whole} == {key: raw(tensor) for key, tensor in whole.items()}
+
+
+def test_universal_that_lacks_a_parameter(tmp_path):
+    folder = universal(Zero(2), tmp_path / "u")
+    (folder / "zero/layers.1.weight/fp32.pt").unlink()
+    with open_checkpoint(folder) as source:
+        found = next(p for p in source.problems if p.code == "shard-missing")
+        assert (found.keys, found.blocking) == (("layers.1.weight",), True)
+
+
+def test_universal_with_a_link_that_leads_out(tmp_path):
+    folder = universal(Zero(2), tmp_path / "u")
+    outside = tmp_path / "outside/deep"
+    (folder / "zero/layers.1.weight").rename(tmp_path / "elsewhere")
+    outside.parent.mkdir()
+    (tmp_path / "elsewhere").rename(outside)
+    (folder / "zero/layers.1.weight").symlink_to(outside)
+    assert refused(folder).code == "index-unsafe"
