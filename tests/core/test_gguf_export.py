@@ -240,7 +240,7 @@ PART = [value("split.count", 2, number("<H", 3))]
 REFUSED = {
     "a codebook type": ([("blk.0.attn_q.bias", (256,), 16, bytes(66))], metadata(), "IQ2_XXS"),
     "scaled frequencies": ([ROPE], metadata(), "`rope_freqs.weight`"),
-    "another rule of scaling": ([], [*metadata(), *SCALED], "'yarn'"),
+    "another rule of scaling": ([], [*metadata(), *SCALED], "`yarn`"),
     "experts": ([EXPERTS], metadata(), "mixture of experts"),
     "one of several files": ([], [*metadata(), *PART], "one of 3 files"),
     "another architecture": ([], metadata("gemma2"), "architecture gemma2"),
