@@ -16,7 +16,7 @@ from ckpt_gui.core.text.words import read_bytes
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--cluster", "--nice", "--plan", "--plot", "--resume", "--save-plan",
+    "--cluster", "--nice", "--plan", "--resume", "--save-plan",
 )  # fmt: skip
 
 
@@ -95,6 +95,13 @@ def family(text: str) -> str:
     if text not in BY_NAME:
         known = ", ".join(BY_NAME)
         raise argparse.ArgumentTypeError(f"{shown(text)} is no family that is known here; there is {known}")
+    return text
+
+
+def plot_file(text: str) -> str:
+    """Read the name of a picture, whose ending says what kind it is."""
+    if not text.lower().endswith((".svg", ".png", ".pdf")):
+        raise argparse.ArgumentTypeError(f"{shown(text)} must end in .svg, .png or .pdf")
     return text
 
 

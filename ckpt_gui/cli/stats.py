@@ -1,4 +1,4 @@
-"""Show the numbers in tensors, and compare two of them element by element.
+"""Show the numbers in tensors: figures, values, pairs, layers, casts, and what weighs what.
 
 A tensor is named as the file has it, with or without its section, or by its Hugging Face name.
 """
@@ -6,22 +6,24 @@ A tensor is named as the file has it, with or without its section, or by its Hug
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ckpt_gui.cli.options import add_model_options, policy, protected
-from ckpt_gui.cli.terminal import OK, Stop, progress_bar, show, stoppable, width, write_json
+from ckpt_gui.cli.options import add_model_options, count, plot_file, policy, protected
+from ckpt_gui.cli.stats_view import View, Work
+from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_file, write_json
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.core.text import Line, shown, wrap
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import StatsCache
 
 SCHEMA = 1
-_FIGURES = ("min", "max", "mean", "std", "l2", "abs_max")
+BINS = 128
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +31,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "without KEY and --pair: every tensor of the model. Ends with 0, or 2 if something can not be read"
     parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
     parser.add_argument("keys", metavar="KEY", nargs="*", help="a tensor")
-    parser.add_argument(
+    what = parser.add_argument_group("what is shown, in place of figures").add_mutually_exclusive_group()
+    what.add_argument(
         "--pair", metavar="KEY", nargs="*", help="compare two tensors; without names, the embedding and the output head"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the numbers as JSON; - is standard output")
+    what.add_argument("--overview", action="store_true", help="what weighs what; reads headers only")
+    what.add_argument("--heat", action="store_true", help="a picture of one tensor, block by block")
+    what.add_argument("--layers", action="store_true", help="the same matrix of all layers, for one tensor")
+    what.add_argument("--cast", metavar="TYPE", help="what a cast of one tensor to bf16, fp16, fp32 or fp64 would do")
+    parser.add_argument("--values", metavar="INDEX", help="values of one tensor, such as '[0:4, :8]' or '[..., 5]'")
+    parser.add_argument("--token", metavar="TOKEN", help="values of a row of the embedding, by number or by text")
+    out = parser.add_argument_group("where it goes")
+    out.add_argument("--json", metavar="FILE", help="write the numbers as JSON; - is standard output")
+    out.add_argument("--csv", metavar="FILE", help="write the numbers as CSV: of one tensor, its histogram")
+    out.add_argument("--plot", metavar="FILE", type=plot_file, help="draw them, as .svg, .png or .pdf")
+    out.add_argument("--dark", action="store_true", help="draw on a dark ground")
+    parser.add_argument("-j", dest="workers", metavar="N", type=count, default=2, help="threads (2)")
+    parser.add_argument("--no-cache", action="store_true", help="read all bytes again, whatever is known of the file")
     add_model_options(parser)
 
 
@@ -40,16 +55,69 @@ def run(args: argparse.Namespace) -> int:
     """Read the tensors and print their numbers."""
     if args.pair is not None and len(args.pair) not in (0, 2):
         raise CheckpointError("missing-tensor", "--pair takes two tensors, or none for the embedding and the head.")
-    with open_checkpoint(args.path, config=args.config) as source, stoppable() as stopped:
+    with open_checkpoint(args.path, config=args.config) as source:
         plan = normalise(source, policy(source, args))
-        if args.pair is not None:
-            value, lines = _pair(plan, *_two(plan, args.pair), stopped)
-        else:
-            value, lines = _tensors(plan, _wanted(plan, args.keys), stopped)
-        write_json(args.json, {"schema": SCHEMA, "path": args.path} | value, protected(source))
+        with stoppable() as stopped, progress_bar() as progress:
+            view = _view(plan, args, Work(progress, stopped, _cache(args), args.workers))
+        kept = protected(source)
+        write_json(args.json, {"schema": SCHEMA, "path": args.path} | view.value, kept)
+        if args.csv:
+            from ckpt_gui.core.tables import csv_text
+
+            write_file(args.csv, csv_text(view.table()), kept)
+        if args.plot:
+            _draw(view, args, kept)
         if args.json != "-":
-            show(lines)
+            show(view.lines)
     return OK
+
+
+def _cache(args: argparse.Namespace) -> StatsCache | None:
+    if args.no_cache:
+        return None
+    from ckpt_gui.core.stats import StatsCache
+
+    return StatsCache()
+
+
+def _view(plan: Plan, args: argparse.Namespace, work: Work) -> View:
+    from ckpt_gui.cli import stats_figures, stats_views
+
+    if args.overview:
+        return stats_views.overview(plan)
+    if args.pair is not None:
+        return stats_figures.pair(plan, *_two(plan, args.pair), work)
+    if args.token is not None:
+        ref, row = stats_views.token_row(plan, args.token)
+        inner = (args.values or "").strip().removeprefix("[").removesuffix("]")
+        return stats_views.values(plan, ref, f"[{row}, {inner}]" if inner else f"[{row}]")
+    if args.values is not None:
+        return stats_views.values(plan, _only(plan, args.keys, "--values"), args.values)
+    if args.heat:
+        return stats_views.heat(plan, _only(plan, args.keys, "--heat"), work)
+    if args.layers:
+        return stats_views.layers(plan, _only(plan, args.keys, "--layers"), work)
+    if args.cast:
+        return stats_views.cast(plan, _only(plan, args.keys, "--cast"), args.cast, work)
+    refs = [find(plan, key) for key in args.keys] or [entry.ref for entry in plan.weights]
+    drawn = len(args.keys) == 1 and (args.plot or args.csv)
+    return stats_figures.tensors(plan, refs, work, bins=BINS if drawn else 0)
+
+
+def _draw(view: View, args: argparse.Namespace, kept: tuple[str, ...]) -> None:
+    from ckpt_gui.plots import DARK, LIGHT, save_figure
+
+    if view.draw is None:
+        text = "There is a plot of one tensor, a pair, --heat, --layers or --cast."
+        raise CheckpointError("target-refused", text, fix="Name one tensor.")
+    refuse_protected(args.plot, kept)
+    save_figure(view.draw(DARK if args.dark else LIGHT), Path(args.plot))
+
+
+def _only(plan: Plan, keys: list[str], option: str) -> TensorRef:
+    if len(keys) != 1:
+        raise CheckpointError("missing-tensor", f"{option} takes one tensor, and {len(keys)} are named.")
+    return find(plan, keys[0])
 
 
 def find(plan: Plan, key: str) -> TensorRef:
@@ -78,10 +146,6 @@ def _nearest(plan: Plan, key: str) -> str:
     return f" Did you mean {' or '.join(f'`{safe_text(name)}`' for name in close)}?" if close else ""
 
 
-def _wanted(plan: Plan, keys: list[str]) -> list[TensorRef]:
-    return [find(plan, key) for key in keys] if keys else [entry.ref for entry in plan.weights]
-
-
 def _two(plan: Plan, keys: list[str]) -> tuple[TensorRef, TensorRef]:
     if keys:
         return find(plan, keys[0]), find(plan, keys[1])
@@ -92,56 +156,3 @@ def _two(plan: Plan, keys: list[str]) -> tuple[TensorRef, TensorRef]:
             fix="Name two tensors with --pair A B.",
         )
     return plan.tie.embedding, plan.tie.head
-
-
-def _tensors(plan: Plan, refs: Iterable[TensorRef], stopped: Stop) -> tuple[dict[str, Any], list[Line]]:
-    from ckpt_gui.core.stats import tensor_stats
-
-    with progress_bar() as progress:
-        found = [tensor_stats(plan.source, ref, progress=progress, cancelled=stopped) for ref in refs]
-    lines = [line for figures in found for line in _one(figures)]
-    return {"tensors": [dataclasses.asdict(figures) for figures in found]}, lines
-
-
-def _pair(plan: Plan, a: TensorRef, b: TensorRef, stopped: Stop) -> tuple[dict[str, Any], list[Line]]:
-    from ckpt_gui.core.stats import pair_stats
-
-    with progress_bar() as progress:
-        pair = pair_stats(plan.source, a, b, progress=progress, cancelled=stopped)
-    style: Any = "warning" if pair.relation == "different" else "good"
-    lines = [Line(text, style) for text in wrap(f"{a.key} and {b.key}: {pair.text}.", width())]
-    if pair.relation == "different" and pair.max_diff is not None:
-        lines += [Line(f"  {text}") for text in _differences(pair)]
-    return {"pair": dataclasses.asdict(pair)}, [*lines, *_one(pair.a), *_one(pair.b)]
-
-
-def _differences(pair: Any) -> list[str]:
-    texts = [f"largest difference {_number(pair.max_diff)}"]
-    if pair.where is not None:
-        texts[0] += f" at row {pair.where[0]:,}, column {pair.where[1]:,}"
-    if pair.mean_diff is not None:
-        texts.append(f"mean difference {_number(pair.mean_diff)}")
-    if pair.cosine is not None:
-        texts.append(f"cosine {pair.cosine:.9f}")
-    return texts
-
-
-def _one(figures: Any) -> list[Line]:
-    """Return the lines of one tensor: its name, and its figures under it."""
-    shape = " × ".join(f"{size:,}" for size in figures.shape) or "a single number"
-    lines = [Line(f"{shown(figures.key)}   {figures.dtype}   {shape}", "heading")]
-    if figures.reason:
-        return [*lines, Line(f"  {shown(figures.reason)}", "quiet")]
-    numbers = [(name, getattr(figures, name)) for name in _FIGURES]
-    text = "   ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in numbers if value is not None)
-    lines.append(Line(f"  {text or 'no finite element'}"))
-    special = {"zero": figures.zeros, "NaN": figures.nan, "+∞": figures.pos_inf, "−∞": figures.neg_inf}
-    counted = ", ".join(f"{count:,} {name}" for name, count in special.items() if count)
-    if counted:
-        bad = figures.nan or figures.pos_inf or figures.neg_inf
-        lines.append(Line(f"  of {figures.count:,} elements: {counted}", "warning" if bad else "quiet"))
-    return lines
-
-
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

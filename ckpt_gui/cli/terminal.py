@@ -136,6 +136,13 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
+def refuse_protected(path: str, protected: Iterable[str]) -> None:
+    """Raise if a file belongs to the checkpoint: no report may overwrite it."""
+    for name in protected:
+        if os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name):
+            raise CheckpointError("target-refused", f"{path} belongs to the checkpoint and is not overwritten.")
+
+
 def write_file(path: str, text: str, protected: Iterable[str] = ()) -> None:
     """Write a report.
 
@@ -147,12 +154,9 @@ def write_file(path: str, text: str, protected: Iterable[str] = ()) -> None:
     Raises:
         CheckpointError: It is one of the checkpoint's files, or can not be written.
     """
-    target = Path(path)
-    for name in protected:
-        if target.exists() and os.path.exists(name) and os.path.samefile(target, name):
-            raise CheckpointError("target-refused", f"{path} belongs to the checkpoint and is not overwritten.")
+    refuse_protected(path, protected)
     try:
-        target.write_text(text, encoding="utf-8", newline="\n")
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CheckpointError("target-refused", f"{path} can not be written: {reason}.") from error

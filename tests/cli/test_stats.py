@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, hf_shapes
+from tests.cli.conftest import VOCAB, Run, fill, hf_shapes, write_safetensors
+
+UP, EMBEDDING = "model.layers.1.mlp.up_proj.weight", "model.embed_tokens.weight"
+
+
+def numbers_of(key: str) -> list[float]:
+    """The values that the model's file holds under a key."""
+    return list(memoryview(fill(key, hf_shapes()[key])).cast("f"))
 
 
 def test_every_tensor(run: Run, model: Path) -> None:
@@ -53,3 +60,123 @@ def test_what_is_not_finite_is_null_in_json() -> None:
     from ckpt_gui.cli.terminal import json_text
 
     assert json.loads(json_text({"a": [float("nan"), float("inf"), 1.5]})) == {"a": [None, None, 1.5]}
+
+
+def test_the_overview_reads_headers_only(run: Run, model: Path) -> None:
+    weights = model / "model.safetensors"
+    status, out, _ = run("stats", model, "--overview")
+    assert status == 0
+    for word in ("Parts", "embedding", "Layers", "layer 1", "Files", "model.safetensors", "Memory", "4-bit"):
+        assert word in out
+    value = json.loads(run("stats", weights, "--overview", "--json", "-")[1])["overview"]
+    assert value["parameters"] == sum(share["parameters"] for share in value["by_part"])
+    assert value["largest"][0]["key"] == EMBEDDING
+
+
+def test_values_of_a_part(run: Run, model: Path) -> None:
+    status, out, _ = run("stats", model, UP, "--values", "[2:4, :3]", "--json", "-")
+    assert status == 0
+    value = json.loads(out)["values"]
+    numbers = numbers_of(UP)
+    assert value["values"] == [numbers[16:19], numbers[24:27]]
+    assert value["index"] == "[2:4, 0:3]"
+    _, out, _ = run("stats", model, UP, "--values", "[2, 1]")
+    assert f"{numbers[17]:.6g}" in out
+
+
+def test_a_row_of_the_embedding_by_number_and_by_token(run: Run, model: Path) -> None:
+    row = numbers_of(EMBEDDING)[8 * 5 : 8 * 6]
+    _, out, _ = run("stats", model, "--token", "5", "--json", "-")
+    assert json.loads(out)["values"]["values"] == row
+    (model / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"Ġhello": 5}}}), encoding="utf-8")
+    _, out, _ = run("stats", model, "--token", " hello", "--values", ":3", "--json", "-")
+    assert json.loads(out)["values"]["values"] == row[:3]
+
+
+def test_a_pair_names_the_tokens_of_rows_that_differ(run: Run, model: Path) -> None:
+    (model / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"Ġhello": 7, "b": 8}}}), encoding="utf-8")
+    shapes = hf_shapes()
+    head = bytearray(fill(EMBEDDING, shapes[EMBEDDING]))
+    head[4 * 8 * 7 : 4 * 8 * 7 + 4] = b"\0\0\0\0"
+    write_safetensors(model / "model.safetensors", shapes, {"lm_head.weight": bytes(head)})
+    status, out, _ = run("stats", model, "--pair")
+    assert status == 0
+    assert "different in 1 of 256 elements" in out
+    assert f"1 of {VOCAB} rows differ: 7 “ hello”" in out
+    assert "cosine" in out
+
+
+def test_layers_and_casts(run: Run, model: Path) -> None:
+    status, out, _ = run("stats", model, UP, "--layers", "--json", "-")
+    assert status == 0
+    assert json.loads(out)["layers"]["layers"] == [0, 1]
+    assert run("stats", model, "model.norm.weight", "--layers")[0] == 2
+    status, out, _ = run("stats", model, UP, "--cast", "bf16", "--json", "-")
+    found = json.loads(out)["cast"]
+    assert (found["dtype"], found["target"], found["count"]) == ("fp32", "bf16", 128)
+    assert run("stats", model, UP, "--cast", "i8")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(UP,), ("--pair",), (UP, "--heat"), (UP, "--layers"), (UP, "--cast", "fp16"), (UP, "--dark")],
+    ids=["one", "pair", "heat", "layers", "cast", "dark"],
+)
+def test_plots_and_tables_go_into_files(run: Run, model: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    pytest.importorskip("matplotlib")
+    for ending in ("svg", "png", "pdf"):
+        status, _, err = run("stats", model, *words, "--plot", tmp_path / f"out.{ending}")
+        assert (status, err) == (0, "")
+        assert (tmp_path / f"out.{ending}").stat().st_size > 1000
+    assert run("stats", model, *words, "--csv", tmp_path / "out.csv")[0] == 0
+    lines = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 1
+    assert len({line.count(",") for line in lines}) == 1
+
+
+def test_tables_of_figures_and_values(run: Run, model: Path, tmp_path: Path) -> None:
+    run("stats", model, "--csv", tmp_path / "all.csv")
+    lines = (tmp_path / "all.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("key,dtype,shape,count,min,max")
+    assert len(lines) == 1 + len(hf_shapes())
+    run("stats", model, UP, "--values", "[2:4, :2]", "--csv", tmp_path / "values.csv")
+    numbers = numbers_of(UP)
+    wanted = f"dim 0,0,1\n2,{numbers[16]},{numbers[17]}\n3,{numbers[24]},{numbers[25]}\n"
+    assert (tmp_path / "values.csv").read_text(encoding="utf-8") == wanted
+    run("stats", model, "--overview", "--csv", tmp_path / "overview.csv")
+    assert "part,embedding,1,256,1024" in (tmp_path / "overview.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--values", "[0]"), "--values takes one tensor, and 0 are named"),
+        ((UP, "--values", "[99]"), "asks for 99 of a dimension of 16"),
+        (("--token", "nothing"), "no tokenizer.json lies beside"),
+        (("--token", "32"), "lies behind the 32 rows"),
+        (("--plot", "all.png"), "There is a plot of one tensor"),
+        ((UP, "--plot", "out.gif"), "must end in .svg, .png or .pdf"),
+    ],
+)
+def test_more_mistakes_are_sentences(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        status, _, err = run("stats", model, *words)
+    except SystemExit as end:
+        status, err = int(end.code or 0), sentence
+    assert status == 2
+    assert sentence in err
+
+
+def test_no_file_of_the_checkpoint_is_overwritten(run: Run, model: Path) -> None:
+    before = (model / "config.json").read_bytes()
+    assert run("stats", model, "--csv", model / "config.json")[0] == 2
+    assert (model / "config.json").read_bytes() == before
+
+
+def test_names_that_a_spreadsheet_would_run_are_texts(run: Run, tmp_path: Path) -> None:
+    path = write_safetensors(tmp_path / "m.safetensors", {"=cmd|' /C calc'!A0": (2, 2)})
+    assert run("stats", path, "--csv", tmp_path / "out.csv")[0] == 0
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=cmd")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from ckpt_gui.core.roles import EMBEDDING, HEAD, Role, role_of
 from ckpt_gui.core.scan.judge import judge
 from ckpt_gui.core.scan.looks import initial_std, odd_places, untrained_rows, zero_rows
 from ckpt_gui.core.scan.result import Rows, Scan, TensorScan
-from ckpt_gui.core.stats import Asked, Progress, StatsCache, TensorStats, Watch, no_figures
+from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, TensorStats, no_figures
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.stats.single import read_tally
 from ckpt_gui.core.tensors import TensorRef
@@ -45,6 +44,7 @@ def scan(
     cancelled: Asked | None = None,
     cache: StatsCache | None = None,
     on_result: Callable[[TensorScan], None] | None = None,
+    like: TensorRef | None = None,
 ) -> Scan:
     """Read every weight of a model and say what looks wrong.
 
@@ -55,9 +55,13 @@ def scan(
         cancelled: Asked between blocks; what was read until then is returned, marked as not complete.
         cache: Where counts are kept from one run to the next; None to read in any case.
         on_result: Called with what was found in each tensor, as it comes, on this thread.
+        like: Read only the tensors that have the same role as this one.
     """
     tasks = list(_tasks(plan))
-    state = _Progress(sum(task.ref.nbytes for task in tasks), progress, cancelled)
+    if like is not None:
+        roles = {task.role.name for task in tasks if task.ref.place == like.place}
+        tasks = [task for task in tasks if task.role.name in roles]
+    state = SharedWatch("Reading the weights", sum(task.ref.nbytes for task in tasks), progress, cancelled)
     initial = initial_std(plan)
     found: dict[int, TensorScan] = {}
     with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="scan") as pool:
@@ -107,35 +111,7 @@ def _tasks(plan: Plan) -> Iterator[Task]:
             yield Task(ref, entry.key, role_of(plan, entry))
 
 
-class _Progress:
-    """Bytes done by all threads together."""
-
-    def __init__(self, total: int, progress: Progress | None, cancelled: Asked | None) -> None:
-        self.total, self.done, self.stopped = total, 0, False
-        self._progress, self._cancelled, self._lock = progress, cancelled, threading.Lock()
-
-    def asked(self) -> bool:
-        """Return True if the work is to stop."""
-        if not self.stopped and self._cancelled is not None and self._cancelled():
-            self.stopped = True
-        return self.stopped
-
-    def watch(self, ref: TensorRef) -> Watch:
-        """Return a watch over one tensor that adds to the whole."""
-        before = 0
-
-        def step(_: str, done: int, __: int) -> None:
-            nonlocal before
-            with self._lock:
-                self.done += done - before
-                before = done
-                if self._progress is not None:
-                    self._progress("Reading the weights", self.done, self.total)
-
-        return Watch("", ref.nbytes, step, self.asked)
-
-
-def _one(plan: Plan, task: Task, state: _Progress, cache: StatsCache | None, initial: float) -> TensorScan:
+def _one(plan: Plan, task: Task, state: SharedWatch, cache: StatsCache | None, initial: float) -> TensorScan:
     ref, source = task.ref, plan.source
     if reason := no_figures(ref.dtype):
         return TensorScan(ref, task.key, task.role, _nothing(ref, reason))

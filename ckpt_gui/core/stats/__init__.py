@@ -17,8 +17,9 @@ from ckpt_gui.core.stats.figures import (
     TensorStats,
 )
 from ckpt_gui.core.stats.heat import HeatMap, heat_map
+from ckpt_gui.core.stats.many import many_stats
 from ckpt_gui.core.stats.pair import pair_stats
-from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, Watch, blocks
+from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, SharedWatch, Watch, blocks
 from ckpt_gui.core.stats.rows import MAX_ROWS
 from ckpt_gui.core.stats.single import distribution, first_values, tensor_stats
 
@@ -36,6 +37,7 @@ __all__ = [
     "Progress",
     "Relation",
     "RowDifferences",
+    "SharedWatch",
     "StatsCache",
     "TensorStats",
     "Watch",
@@ -45,6 +47,7 @@ __all__ = [
     "distribution",
     "first_values",
     "heat_map",
+    "many_stats",
     "no_figures",
     "pair_stats",
     "pattern_values",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -35,6 +36,38 @@ class Watch:
         self.done += nbytes
         if self._progress:
             self._progress(self.label, min(self.done, self.total), self.total)
+
+
+class SharedWatch:
+    """Bytes done by several threads together, and one question whether to stop.
+
+    Attributes:
+        stopped: True once the work is to stop, whoever said so.
+    """
+
+    def __init__(self, label: str, total: int, progress: Progress | None, cancelled: Asked | None) -> None:
+        self.label, self.total, self.done, self.stopped = label, total, 0, False
+        self._progress, self._cancelled, self._lock = progress, cancelled, threading.Lock()
+
+    def asked(self) -> bool:
+        """Return True if the work is to stop."""
+        if not self.stopped and self._cancelled is not None and self._cancelled():
+            self.stopped = True
+        return self.stopped
+
+    def watch(self, ref: TensorRef) -> Watch:
+        """Return a watch over one tensor that adds to the whole."""
+        before = 0
+
+        def step(_: str, done: int, __: int) -> None:
+            nonlocal before
+            with self._lock:
+                self.done += done - before
+                before = done
+                if self._progress is not None:
+                    self._progress(self.label, min(self.done, self.total), self.total)
+
+        return Watch("", ref.nbytes, step, self.asked)
 
 
 def blocks(source: Source, ref: TensorRef, watch: Watch) -> Iterator[tuple[int, Array]]:

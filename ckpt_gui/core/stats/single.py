@@ -45,9 +45,15 @@ def tensor_stats(
         Cancelled: `cancelled` said so.
         CheckpointError: The bytes can not be read.
     """
+    return stats_under(
+        source, ref, bins, Watch(f"Reading {safe_text(ref.key, 60)}", ref.nbytes, progress, cancelled), cache
+    )
+
+
+def stats_under(source: Source, ref: TensorRef, bins: int, watch: Watch, cache: StatsCache | None) -> TensorStats:
+    """Return the figures of a tensor, reported to a watch; see `tensor_stats`."""
     if reason := no_figures(ref.dtype):
         return TensorStats(ref.key, ref.dtype, ref.shape, ref.numel, reason=reason)
-    watch = Watch(f"Reading {safe_text(ref.key, 60)}", ref.nbytes, progress, cancelled)
     tally = read_tally(source, ref, watch, cache)
     stats = tally.stats(ref)
     edges = equal_edges(tally.range(), bins)

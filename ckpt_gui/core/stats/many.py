@@ -1,0 +1,57 @@
+"""The figures of many tensors, on a few threads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ckpt_gui.core.stats.figures import TensorStats
+from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
+from ckpt_gui.core.stats.single import stats_under
+from ckpt_gui.core.tensors import Source, TensorRef
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats.cache import StatsCache
+
+
+def many_stats(
+    source: Source,
+    refs: Sequence[TensorRef],
+    *,
+    bins: int = 0,
+    workers: int = 2,
+    progress: Progress | None = None,
+    cancelled: Asked | None = None,
+    cache: StatsCache | None = None,
+) -> tuple[TensorStats, ...]:
+    """Return the figures of tensors, in their order; those at the same place are read once.
+
+    Args:
+        source: The opened checkpoint.
+        refs: Some of its tensors.
+        bins: Bins of the histograms wanted; 0 for none.
+        workers: Threads.
+        progress: Called with a label, bytes done and bytes in all.
+        cancelled: Asked between blocks.
+        cache: Where counts are kept from one run to the next; None to read in any case.
+
+    Raises:
+        Cancelled: `cancelled` said so.
+        CheckpointError: The bytes of a tensor can not be read.
+    """
+    places = {ref.place: ref for ref in refs}
+    shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
+    with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="stats") as pool:
+        futures: dict[tuple[object, ...], Future[TensorStats]] = {
+            place: pool.submit(stats_under, source, ref, bins, shared.watch(ref), cache)
+            for place, ref in places.items()
+        }
+        try:
+            found = {place: future.result() for place, future in futures.items()}
+        except BaseException:
+            shared.stopped = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return tuple(dataclasses.replace(found[ref.place], key=ref.key) for ref in refs)
