@@ -66,6 +66,7 @@ def run(
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:
             first.tell.bad_end(bad_ends(log_folder()))
+            first.leftovers.look()
         try:
             status = app.exec()
         finally:

@@ -130,6 +130,7 @@ class Commands(QObject):
 
             self.dialog = ExportDialog(window.session, window.theme, window)
             self.dialog.open_result.connect(window.open_path)
+            self.dialog.starting.connect(window.settings.add_target)
         self.dialog.show()
         self.dialog.raise_()
         self.dialog.activateWindow()

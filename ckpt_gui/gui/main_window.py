@@ -17,6 +17,7 @@ from ckpt_gui.gui.commands import Commands
 from ckpt_gui.gui.file_watch import FileWatch
 from ckpt_gui.gui.fix_command import repeat_command
 from ckpt_gui.gui.jobs import JobManager
+from ckpt_gui.gui.leftover_notices import LeftoverNotices
 from ckpt_gui.gui.pages import PAGES
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
 from ckpt_gui.gui.panels.close_question import ask_to_close
@@ -65,6 +66,7 @@ class MainWindow(QMainWindow):
         self.ask_to_close: Callable[[QWidget, Sequence[str]], bool] = ask_to_close
         self.watch = FileWatch(self)
         self.tell = WindowNotices(self)
+        self.leftovers = LeftoverNotices(self)
         self.commands = Commands(self)
         self.actions_by_id = make_actions(self, self.commands)
         self._build_panels()
@@ -192,6 +194,7 @@ class MainWindow(QMainWindow):
         if self.pages.currentWidget() is not self.page_tabs:
             if os.path.exists(path):
                 self.settings.add_recent(path)
+                self.leftovers.look(path)
             self._show_page(self.page_tabs)
             self.tree_panel.view.setFocus()
         self.watch.watch(snapshot.source.files)

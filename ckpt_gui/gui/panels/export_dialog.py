@@ -33,9 +33,11 @@ class ExportDialog(QDialog):
 
     Signals:
         open_result(folder): The user wants to open what was written.
+        starting(folder): It is about to be written: should it be killed, something is left beside it.
     """
 
     open_result = Signal(str)
+    starting = Signal(str)
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -220,6 +222,7 @@ class ExportDialog(QDialog):
         box = self.form.place.overwrite_box
         overwrite = box.isVisibleTo(self) and box.isChecked()
         command = fix_command(snapshot, folder) + (" --overwrite" if overwrite else "")
+        self.starting.emit(folder)
         self.progress_page.start()
         self.pages.setCurrentIndex(1)
         self.run.start(snapshot, folder, overwrite=overwrite, command=command)

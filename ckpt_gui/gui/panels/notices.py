@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWi
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.looks import SEVERITY_STYLES
+from ckpt_gui.gui.panels.finding_card import coloured
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, breakable, quoted, tip_text
@@ -100,7 +101,7 @@ class Notice(QFrame):
         line = QHBoxLayout(self)
         line.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
         line.setSpacing(GRID)
-        line.addWidget(label(glyph, bold=True))
+        line.addWidget(coloured(glyph, severity, theme))
         line.addWidget(self.text, 1)
         self._line = line
         self.setAccessibleName(f"{word}: {safe_text(quoted(text, 900), 900)}")
@@ -116,5 +117,5 @@ class Notice(QFrame):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint a tinted ground with a line below."""
         painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.tint(self._role, 0.14, "window"))
+        painter.fillRect(self.rect(), self._theme.tint(self._role, 0.10, "window"))
         painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color(self._role))

@@ -1,0 +1,87 @@
+"""Finds what killed exports have left behind, at the start and beside what is opened, and offers to remove it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QObject
+
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.leftovers import Leftover, remove
+from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.models.leftover_list import find_leftovers, folders_to_look_in, is_lost, leftover_words, put_back
+from ckpt_gui.gui.panels.notices import Choice
+
+if TYPE_CHECKING:
+    from ckpt_gui.gui.main_window import MainWindow
+
+CUT = 100  # bytes of a target's name that are in the name of what it leaves
+
+
+class LeftoverNotices(QObject):
+    """Looks in the folders of late targets, and of the open checkpoint, off the GUI thread."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+
+    @property
+    def _window(self) -> MainWindow:
+        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
+        return cast("MainWindow", self.parent())
+
+    def look(self, opened: str | None = None) -> None:
+        """Look beside an opened checkpoint, or beside the targets of late."""
+        settings = self._window.settings
+        targets, kept = [] if opened else settings.targets(), settings.kept_leftovers()
+        if not opened and not targets:
+            return
+        self._window.jobs.start(
+            self.tr("Looking for leftovers"),
+            lambda _job: find_leftovers(folders_to_look_in(opened, targets), kept),
+            self.tell,
+            self._window.tell.trouble,
+            quiet=True,
+        )
+
+    def tell(self, found: Sequence[Leftover]) -> None:
+        """Tell what was found, and offer to remove it; what stood at a target before is offered back."""
+        lost = [one for one in found if is_lost(one)]
+        rest = [one for one in found if one not in lost]
+        if rest:
+            choices = [
+                Choice(self.tr("Remove"), partial(self._remove, rest), "\n".join(str(one.path) for one in rest)),
+                Choice(self.tr("Keep"), partial(self._keep, rest), self.tr("Ask no more about it")),
+            ]
+            self._window.notices.show_notice("leftovers", "info", leftover_words(rest), choices)
+        if lost:
+            self._offer_to_put_back(lost[0])
+
+    def _offer_to_put_back(self, lost: Leftover) -> None:
+        target = put_back(lost)
+        text = self.tr("An export was killed while it replaced {name}: what stood there lies in {place}, {size}.")
+        text = text.format(
+            name=safe_text(target.name), place=safe_text(str(lost.path), 300), size=human_bytes(lost.nbytes)
+        )
+        act = Choice(self.tr("Put it back"), partial(self._put_back, lost), str(target))
+        cut = len(lost.target.encode()) >= CUT  # its name may have gone on
+        self._window.notices.show_notice("lost", "warning", text, [] if cut else [act])
+
+    def _put_back(self, lost: Leftover) -> None:
+        target = put_back(lost)
+        self._run(self.tr("Putting back {}").format(safe_text(target.name, 60)), lambda: os.rename(lost.path, target))
+
+    def _remove(self, found: Sequence[Leftover]) -> None:
+        def work() -> None:
+            for one in found:
+                remove(one)
+
+        self._run(self.tr("Removing {}").format(plural(len(found), "leftover")), work)
+
+    def _keep(self, found: Sequence[Leftover]) -> None:
+        self._window.settings.keep_leftovers([str(one.path) for one in found])
+
+    def _run(self, title: str, work: Callable[[], None]) -> None:
+        self._window.jobs.start(title, lambda _job: work(), lambda _: None, self._window.tell.trouble)
