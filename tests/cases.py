@@ -45,10 +45,7 @@ class Marked(NamedTuple):
 
 
 # Cases that no test can show on every machine, each with the reason.
-NOT_RUN: dict[int, str] = {
-    108: "no worker process parses files: what native code sees of a file is bounded (below)",
-    109: "the window's own tests drop files",
-}
+NOT_RUN: dict[int, str] = {}
 
 CASES = (
     # safetensors

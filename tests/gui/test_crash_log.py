@@ -122,6 +122,7 @@ def test_the_next_start_tells_of_it(qtbot: QtBot, qapp: QApplication, tmp_path: 
     assert not window.notices.isVisible()
 
 
+@pytest.mark.case(96)
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_system_that_ends_the_program_ends_it_well(tmp_path: Path) -> None:
     state = tmp_path / "state"

@@ -36,6 +36,7 @@ def settled(window: MainWindow, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not window.jobs.running(), timeout=10_000)
 
 
+@pytest.mark.case(95)
 def test_what_a_killed_export_left_is_offered_at_the_next_start(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:

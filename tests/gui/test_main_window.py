@@ -238,6 +238,7 @@ def test_the_user_chooses_between_sections(qtbot: QtBot, qapp: QApplication) -> 
     assert not window.isWindowModified()
 
 
+@pytest.mark.case(25)
 def test_names_from_the_file_are_never_rich_text(qtbot: QtBot, qapp: QApplication) -> None:
     refs = [*llama_refs(prefix="_orig_mod."), TensorRef("<h1>big</h1>", "bf16", (2,), (), "w.pt", "x")]
     window = make_window(qtbot, qapp, source(refs, path="<h1>path</h1>"))

@@ -9,8 +9,9 @@ from pytestqt.modeltest import ModelTester
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.gui.models.lazy_rows import BLOCK
 from ckpt_gui.gui.models.tree_columns import Column
-from ckpt_gui.gui.models.tree_model import BLOCK, STATES_ROLE, TreeModel
+from ckpt_gui.gui.models.tree_model import STATES_ROLE, TreeModel
 from ckpt_gui.gui.theme import Theme
 from tests.gui.checkpoints import source
 from tests.gui.windows import snapshot_of
@@ -55,6 +56,20 @@ def test_a_long_list_comes_in_blocks(qapp: QApplication) -> None:
     place = model.index_of(index.locate(len(rows) - 1))
     assert place.row() == len(rows) - 1
     assert model.rowCount() == len(rows)
+
+
+def test_a_large_group_comes_in_blocks(qapp: QApplication, qtmodeltester: ModelTester) -> None:
+    rows = [Row("same", f"g.k{n}", f"g.k{n}", (2,), (2,), "bf16", 4, None) for n in range(2 * BLOCK + 5)]
+    model = TreeModel(Theme(qapp, "light"))
+    model.show_rows(CheckpointIndex(rows))
+    group = model.index(0, 0)
+    assert model.rowCount(group) == 0
+    for known in (BLOCK, 2 * BLOCK, 2 * BLOCK + 5):
+        assert model.canFetchMore(group)
+        model.fetchMore(group)
+        assert model.rowCount(group) == known
+    assert not model.canFetchMore(group)
+    qtmodeltester.check(model)
 
 
 def test_every_row_can_be_found_from_its_node(model: TreeModel) -> None:

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.models.lazy_rows import BLOCK
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.panels import tree_filter
 from ckpt_gui.gui.panels.tree_panel import TreePanel
@@ -224,3 +225,35 @@ def test_each_name_gets_the_room_that_it_needs(window: MainWindow) -> None:
     view.share_room()
     for column in (Column.KEY, Column.EXPECTED):
         assert view.header().sectionSize(column) >= view.sizeHintForColumn(column)
+
+
+def many(qtbot: QtBot, qapp: QApplication, count: int) -> MainWindow:
+    refs = [TensorRef(f"a.k{number:05}", "bf16", (2,), (), "w.pt", "x") for number in range(count)]
+    refs += [TensorRef("b.last", "bf16", (3,), (), "w.pt", "y")]
+    return make_window(qtbot, qapp, source(refs))
+
+
+def test_a_large_group_goes_on_where_its_end_comes_into_sight(qtbot: QtBot, qapp: QApplication) -> None:
+    view = many(qtbot, qapp, 8 * BLOCK).tree_panel.view
+    group = view.keys.index(0, 0)
+    view._expand(group)
+    known = view.keys.rowCount(group)
+    assert BLOCK <= known <= 4 * BLOCK, "Qt itself asks for a block or two"
+    view.scrollTo(view.keys.index(known - 1, 0, group))
+    qtbot.waitUntil(lambda: view.keys.rowCount(group) > known)
+
+
+def test_the_next_difference_is_found_beyond_what_is_shown(qtbot: QtBot, qapp: QApplication) -> None:
+    panel = many(qtbot, qapp, BLOCK + 7).tree_panel
+    panel.set_flat(True)
+    assert panel.select_key("a.k00000")
+    panel.view.step(forward=False)
+    assert [row.path for row in panel.view.selected_rows()] == ["b.last"]
+
+
+def test_everything_below_is_unfolded(window: MainWindow) -> None:
+    view = window.tree_panel.view
+    view.collapseAll()
+    group = view.keys.index(0, 0)
+    view._unfold_below(group)
+    assert len(view.unfolded()) == 8

@@ -49,6 +49,8 @@ class KeyTreeView(QTreeView):
         self._later.setSingleShot(True)
         self._later.setInterval(0)
         self._later.timeout.connect(self.share_room)
+        self._later.timeout.connect(self._fetch_in_sight)
+        self.verticalScrollBar().valueChanged.connect(self._later.start)
         self.expanded.connect(lambda _: self._later.start())
         self.collapsed.connect(lambda _: self._later.start())
         self._size_columns()
@@ -70,6 +72,15 @@ class KeyTreeView(QTreeView):
         key = max(least, min(key, room - least))
         header.resizeSection(Column.KEY, key)
         header.resizeSection(Column.EXPECTED, max(least, room - key))
+
+    def _fetch_in_sight(self) -> None:
+        """Fetch the next block of every group whose last known child is in sight."""
+        index, height = self.indexAt(QPoint(0, 0)), self.viewport().height()
+        while index.isValid() and self.visualRect(index).top() < height:
+            parent = index.parent()
+            if index.row() == self.keys.rowCount(parent) - 1 and self.keys.canFetchMore(parent):
+                self.keys.fetchMore(parent)
+            index = self.indexBelow(index)
 
     def _want(self, column: Column) -> int:
         """Return the width that the rows in sight need in a column; Qt's own way looks at many more."""
@@ -101,13 +112,14 @@ class KeyTreeView(QTreeView):
             self.go_to(node)
 
     def _step_flat(self, forward: bool) -> None:
-        count = self.keys.rowCount()
-        start = self.currentIndex().row() if self.currentIndex().isValid() else (-1 if forward else 0)
-        for away in range(1, count + 1):
-            index = self.keys.index((start + (away if forward else -away)) % count, 0)
-            row = self.keys.row(index)
-            if row is not None and row.state in DIFFERENT:
-                self._make_current(index)
+        keys, index = self.keys, self.keys.tree
+        listed = keys.listed
+        current = self.currentIndex()
+        start = current.row() if current.isValid() else (-1 if forward else 0)
+        for away in range(1, len(listed) + 1):
+            number = listed[(start + (away if forward else -away)) % len(listed)]
+            if index.rows[number].state in DIFFERENT:
+                self._make_current(keys.index_of(index.locate(number)))
                 return
 
     def copy_keys(self) -> None:
@@ -181,6 +193,16 @@ class KeyTreeView(QTreeView):
                 self._expand(place)
                 pending.extend(self.keys.index(r, 0, place) for r in range(children))
 
+    def _unfold_below(self, index: QModelIndex) -> None:
+        """Unfold a group and all groups in it: Qt's own way does not fetch what it does not know of."""
+        pending = [index]
+        while pending:
+            place = pending.pop()
+            node = self.keys.node(place)
+            if node is not None and not node.is_row:
+                self._expand(place)
+                pending.extend(self.keys.index(r, 0, place) for r in range(self.keys.rowCount(place)))
+
     def _expand(self, index: QModelIndex) -> None:
         if self.keys.canFetchMore(index):
             self.keys.fetchMore(index)
@@ -206,7 +228,7 @@ class KeyTreeView(QTreeView):
         else:
             prefix = self.keys.tree.prefix(node).replace("\0", ".")
             menu.addAction(self.tr("Copy prefix"), lambda: QGuiApplication.clipboard().setText(prefix))
-            below = menu.addAction(self.tr("Unfold all below"), lambda: self.expandRecursively(index))
+            below = menu.addAction(self.tr("Unfold all below"), lambda: self._unfold_below(index))
             below.setEnabled(node.size <= MAX_EXPANDED)
             menu.addAction(self.tr("Fold"), lambda: self.collapse(index))
         self.menu_opening.emit(menu, self.selected_rows())
