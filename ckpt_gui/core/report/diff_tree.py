@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ckpt_gui.core.compare import WORDS, Delta, Fold, Row, State, Stored, fold
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.report.name_tree import name_tree
 from ckpt_gui.core.text import Branch, Style, Text
 
-DEEPEST = 12  # segments of a name that can be branches
 MOST_LINES = 2000
 MOST_MEMBERS = 200
 _STYLES: Mapping[State, Style] = {
@@ -16,53 +16,20 @@ _STYLES: Mapping[State, Style] = {
     "vocab": "warning", "differs": "warning", "renamed": "warning", "cast": "info", "dtype": "info", "unread": "info",
     "tied": "good", "fits": "good", "equal": "good",
 }  # fmt: skip
-Tree = dict[str, "Tree | list[Fold]"]
 
 
 def difference_tree(rows: Iterable[Row]) -> tuple[Branch | Text, ...]:
     """Return rows as branches, in natural order of names."""
     folds = fold(rows)
-    root: Tree = {}
-    for one in folds[:MOST_LINES]:
-        _put(root, one)
     more = len(folds) - MOST_LINES
     cut = (Text(f"… and {more:,} more lines; the JSON has every tensor.", "quiet"),) if more > 0 else ()
-    return (*_branches(root), *cut)
+    return (*name_tree((one.key, _line(one)) for one in folds[:MOST_LINES]), *cut)
 
 
-def _put(tree: Tree, one: Fold) -> None:
-    *path, last = one.key.split(".", DEEPEST)
-    for segment in path:
-        below = tree.setdefault(f"{segment}.", {})
-        assert isinstance(below, dict)
-        tree = below
-    leaves = tree.setdefault(last, [])
-    assert isinstance(leaves, list)
-    leaves.append(one)
-
-
-def _branches(tree: Tree) -> tuple[Branch, ...]:
-    made: list[Branch] = []
-    for name, below in tree.items():
-        if isinstance(below, list):
-            made += [_leaf(name, one) for one in below]
-            continue
-        while len(below) == 1 and isinstance(inner := next(iter(below.values())), dict):
-            name, below = name + next(iter(below)), inner
-        children = _branches(below)
-        if len(children) == 1 and not children[0].children:
-            (only,) = children
-            made.append(Branch(name + only.label, only.note, only.style, members=only.members))
-        else:
-            made.append(Branch(name.rstrip("."), children=children))
-    return tuple(made)
-
-
-def _leaf(name: str, one: Fold) -> Branch:
-    state = one.state
+def _line(one: Fold) -> Branch:
     count = f"{len(one.rows):,} × " if len(one.rows) > 1 else ""
-    note = f"{count}{WORDS[state]}" + "".join(f"; {more}" for more in _details(one))
-    return Branch(name, note, _STYLES[state], members=_members(one))
+    note = f"{count}{WORDS[one.state]}" + "".join(f"; {more}" for more in _details(one))
+    return Branch("", note, _STYLES[one.state], members=_members(one))
 
 
 def _details(one: Fold) -> Iterable[str]:

@@ -10,9 +10,9 @@ import pytest
 from ckpt_gui.core.casts import cast
 from ckpt_gui.core.compare import Row, Stored, by_layer, by_role, compare, fold, side_of_plan, with_ranks
 from ckpt_gui.core.compare import rank as rank_module
-from ckpt_gui.core.compare.fold import ranges
 from ckpt_gui.core.compare.summary import quantiles
 from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.folding import ranges
 from tests.core import models
 
 Q = "model.layers.0.self_attn.q_proj.weight"
