@@ -26,14 +26,14 @@ from ckpt_gui.cli.terminal import (
     write_json,
 )
 from ckpt_gui.core.against import Against, against
-from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
+from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.formats import open_checkpoint, read_pointer, verify_checksums, verify_pointer
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.report import check_document, check_json, failure_document, failure_json, sarif
+from ckpt_gui.core.report import check_document, check_json, check_page, failure_document, failure_json, sarif
 from ckpt_gui.core.report import status as plan_status
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.text import Document, plain
+from ckpt_gui.core.text import Document, Figure, plain
 
 if TYPE_CHECKING:
     from ckpt_gui.core.scan import Scan
@@ -115,32 +115,42 @@ def _understand(source: Source, args: argparse.Namespace, progress: Progress | N
 
 
 def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
-    document = failure_document(args.path, error)
-    _write(args, lambda: failure_json(args.path, error), lambda: document, (error.as_finding(),), belonging(args.path))
+    document, finding = failure_document(args.path, error), error.as_finding()
+    value, kept = failure_json(args.path, error), belonging(args.path)
+    _print(args, lambda: value, lambda: document, kept)
+    if args.report:
+        write_file(args.report, report_text(args.report, document, value, sarif(args.path, (finding,))), kept)
     return USAGE
 
 
 def _report(args: argparse.Namespace, plan: Plan, beside: Against | None = None, numbers: Scan | None = None) -> int:
-    _write(
-        args,
-        lambda: check_json(plan, beside, numbers),
-        lambda: check_document(plan, beside, numbers),
-        plan.findings,
-        protected(plan.source),
-    )
+    kept = protected(plan.source)
+    _print(args, lambda: check_json(plan, beside, numbers), lambda: check_document(plan, beside, numbers), kept)
+    if args.report:
+        page = check_page(plan, beside, numbers, _pictures(args, plan, numbers))
+        log = sarif(args.path, plan.findings)
+        write_file(args.report, report_text(args.report, page, check_json(plan, beside, numbers), log), kept)
     return EXIT[plan_status(plan)]
 
 
-def _write(
+def _pictures(args: argparse.Namespace, plan: Plan, numbers: Scan | None) -> tuple[Figure, ...]:
+    """Return the pictures of a page: only there can they be seen."""
+    if not args.report.lower().endswith(".html"):
+        return ()
+    from ckpt_gui.core.report.pictures import layer_pictures, tied_picture
+
+    with progress_bar() as progress:
+        tied = tied_picture(plan, budget=args.budget, progress=progress)
+    return (*tied, *(layer_pictures(numbers) if numbers is not None else ()))
+
+
+def _print(
     args: argparse.Namespace,
     value: Callable[[], dict[str, object]],
     document: Callable[[], Document],
-    findings: tuple[Finding, ...],
     kept: tuple[str, ...],
 ) -> None:
     if args.json:
         write_json(args.json, value(), kept)
     if args.json != "-":
         show(plain(document(), width()))
-    if args.report:
-        write_file(args.report, report_text(args.report, document(), value(), sarif(args.path, findings)), kept)

@@ -33,7 +33,7 @@ from ckpt_gui.core.compare.matching import match
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.report import diff_document, diff_failure_document, diff_failure_json, diff_json, sarif
-from ckpt_gui.core.text import plain
+from ckpt_gui.core.text import Figure, plain
 
 EXIT = {True: OK, False: TROUBLE, None: USAGE}
 
@@ -73,9 +73,10 @@ def run(args: argparse.Namespace) -> int:
             sides = opened_sides(args.a, args.b, values=args.values, progress=progress, cancelled=stopped)
             with sides as (a, b):
                 compared = _compare(args, a, b, progress, stopped)
+                figures = _pictures(args, compared, progress)
     except CheckpointError as error:
         return _trouble(args, error)
-    _report(args, compared)
+    _report(args, compared, figures)
     return CANCELLED if compared.stopped else EXIT[compared.same]
 
 
@@ -117,12 +118,21 @@ def _for_ranks(rows: Sequence[Row], args: argparse.Namespace) -> tuple[Row, ...]
     return tuple(wanted.values())
 
 
-def _report(args: argparse.Namespace, compared: Comparison) -> None:
+def _pictures(args: argparse.Namespace, compared: Comparison, progress: Progress | None) -> tuple[Figure, ...]:
+    """Return the pictures of a page: only there can they be seen."""
+    if compared.stopped or not (args.report or "").lower().endswith(".html"):
+        return ()
+    from ckpt_gui.core.report.pictures import changed_picture
+
+    return changed_picture(compared, progress=progress)
+
+
+def _report(args: argparse.Namespace, compared: Comparison, figures: tuple[Figure, ...]) -> None:
     listed = [row for row in compared.rows if row.state in args.only] if args.only else list(compared.rows)
     kept = (*_files(compared.a), *_files(compared.b))
     findings = diff_findings(compared)
     value = diff_json(compared, listed, findings)
-    document = diff_document(compared, [r for r in listed if args.only or not r.is_same], findings)
+    document = diff_document(compared, [r for r in listed if args.only or not r.is_same], findings, figures)
     write_json(args.json, value, kept)
     if args.json != "-":
         show(plain(document, width()))

@@ -17,6 +17,7 @@ from ckpt_gui.core.text import Document, Section, Style, Text, human_bytes, plur
 
 if TYPE_CHECKING:
     from ckpt_gui.core.against import Against
+    from ckpt_gui.core.retarget import Export
     from ckpt_gui.core.scan import Scan
 
 NO_REFERENCE = (
@@ -113,17 +114,25 @@ def _verdict(plan: Plan) -> tuple[str, Style]:
     return "Unreadable: no tensor can be listed.", "error"
 
 
-def next_command(plan: Plan) -> str:
-    """Return the command to run next; empty if there is nothing to mend or nothing to be done about it."""
+def next_export(plan: Plan) -> Export | None:
+    """Return the export that mends a checkpoint; None if nothing is to be mended, or nothing can be done about it."""
     if status(plan) != "fixable" or (plan.layout is None and not plan.wrappers):
-        return ""
+        return None
     from ckpt_gui.core.retarget import Target, retarget
 
     for layout in ("hf", "same"):
-        blocked = {f.code for f in retarget(plan, Target(layout)).blocked}
-        if not blocked or blocked == {"heads-unknown"}:
-            return _fix_command(plan, layout, " --config FILE" if blocked else "")
-    return ""
+        export = retarget(plan, Target(layout))
+        if {f.code for f in export.blocked} <= {"heads-unknown"}:
+            return export
+    return None
+
+
+def next_command(plan: Plan) -> str:
+    """Return the command to run next; empty if there is nothing to mend or nothing to be done about it."""
+    export = next_export(plan)
+    if export is None:
+        return ""
+    return _fix_command(plan, export.target.layout, " --config FILE" if export.blocked else "")
 
 
 def _fix_command(plan: Plan, layout: str, more: str) -> str:

@@ -25,15 +25,29 @@ def export_document(export: Export, verdict: str, style: Style = "", files: Iter
         files: Files that the writer names, those with weights at least.
     """
     names = dict.fromkeys((*files, *export.texts, *export.carried))
+    steps, *rest = plan_sections(export)
     sections = [
         Section("", (Text(_export_opening(export)),)),
-        Section("Steps", step_texts(export.steps)),
+        steps,
         Section("Findings", worst_first(export.findings)),
-        Section("Tensors", mapping(export)),
-        Section("Left out", left_out(export)),
+        *rest,
         Section("Files", tuple(Text(f"`{name}`", bullet=True) for name in names)),
     ]
     return Document(export.plan.source.path, tuple(s for s in sections if s.items), verdict, style)
+
+
+def plan_sections(export: Export, before: str = "") -> tuple[Section, ...]:
+    """Return the plan: what is done, old name → new name by kind, and what is left out.
+
+    Args:
+        export: What will be, or was, written.
+        before: What stands before the headings.
+    """
+    return (
+        Section(f"{before}Steps", step_texts(export.steps)),
+        Section(f"{before}Tensors", mapping(export)),
+        Section(f"{before}Left out", left_out(export)),
+    )
 
 
 def _export_opening(export: Export) -> str:

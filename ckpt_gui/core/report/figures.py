@@ -96,4 +96,4 @@ def _text(text: str) -> str:
 
 def _svg(parts: Sequence[str], caption: str) -> str:
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(caption)}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(parts)}</svg>'
+    return f"<svg {size}>{''.join(parts)}</svg>"

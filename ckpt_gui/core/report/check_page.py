@@ -1,0 +1,41 @@
+"""The report of `check` for a file: what the terminal shows, what is not as expected as a tree, and what `fix` does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.report.check_report import check_document, next_export
+from ckpt_gui.core.report.expected_tree import expected_tree
+from ckpt_gui.core.report.export_report import plan_sections
+from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.text import Document, Figure, Section
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.against import Against
+    from ckpt_gui.core.scan import Scan
+
+
+def check_page(
+    plan: Plan, beside: Against | None = None, scanned: Scan | None = None, figures: Sequence[Figure] = ()
+) -> Document:
+    """Return the report of `check` for a file.
+
+    Args:
+        plan: The checkpoint.
+        beside: What it was compared with.
+        scanned: What was found in its values.
+        figures: Pictures of its numbers.
+    """
+    short = check_document(plan, beside, scanned)
+    differences = expected_tree(diff_expected(retarget(plan, Target("same")))) if plan.layout is not None else ()
+    export = next_export(plan)
+    more = [
+        Section("Not as expected", differences),
+        *(plan_sections(export, "What fix does: ") if export is not None else ()),
+        Section("Pictures", tuple(figures)),
+    ]
+    return dataclasses.replace(short, sections=(*short.sections, *(s for s in more if s.items)))
