@@ -46,12 +46,13 @@ def _kind(row: Row) -> Hashable:
 
 def _line(row: Row, texts: tuple[str, ...], count: int) -> Branch:
     words, style = _WORDS[row.state]
-    parts = [f"{count:,} × {words}" if count > 1 else words]
+    text = f"{count:,} × {words}" if count > 1 else words
     if row.expected and row.key and row.expected != row.key:
-        parts.append(f"→ `{folded(row.expected, texts)}`")
+        text += f" → `{folded(row.expected, texts)}`"
+    parts = [text]
     if row.state == "shape" and row.shape is not None and row.expected_shape is not None:
         parts.append(f"{_shape(row.shape)}, expected {_shape(row.expected_shape)}")
-    elif row.note and row.state != "missing":
+    elif row.note and row.state not in ("missing", "renamed"):  # the words have said it
         parts.append(row.note)
     return Branch("", "; ".join(parts), style)
 
