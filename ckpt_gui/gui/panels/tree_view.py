@@ -50,7 +50,7 @@ class KeyTreeView(QTreeView):
         self._later.setInterval(0)
         self._later.timeout.connect(self.share_room)
         self._later.timeout.connect(self._fetch_in_sight)
-        self.verticalScrollBar().valueChanged.connect(self._later.start)
+        self.verticalScrollBar().valueChanged.connect(lambda _: self._later.start())
         self.expanded.connect(lambda _: self._later.start())
         self.collapsed.connect(lambda _: self._later.start())
         self._size_columns()
