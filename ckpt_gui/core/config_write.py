@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.families.registry import for_model_type
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.model_config import HF_DIMS, ModelConfig, flat_params, meta_ffn
 from ckpt_gui.core.vision_config import is_whole, vision_params, whole_config
@@ -39,13 +40,21 @@ def hf_config(
         tied: Whether the head is the embedding.
         biases: Config flags of biases that are stored (`attention_bias`, `mlp_bias`).
     """
-    written = dict(config.raw) if config.is_hf else _fresh(family, config, dims)
+    written = _own_part(family, config.raw) if config.is_hf else _fresh(family, config, dims)
     inner = written.get("text_config")
     true = dict.fromkeys(biases, True)  # a bias that the config denies would be left out without a word
     if isinstance(inner, Mapping):
         fields = _text_fields(dict(inner) | true, family, dims, dtype, tied)
         return _tied_at_top(written | {"text_config": _old_kind(family, fields)}, dtype, tied)
     return _old_kind(family, _text_fields(written | true, family, dims, dtype, tied))
+
+
+def _own_part(family: Family, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a config that is the family's: the text model's, where only that of a whole is there."""
+    inner, whole = raw.get("text_config"), for_model_type(str(raw.get("model_type")))
+    if isinstance(inner, Mapping) and whole not in (None, family) and inner.get("model_type") in family.model_types:
+        return {**inner, "architectures": [family.architecture]}
+    return dict(raw)
 
 
 def _fresh(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
     names = (_section, _unwrap, _rename)
     values = (_dequantise, _merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
-    rest = (_user, _cast, _config, _foreign)
+    rest = (_not_held, _user, _cast, _config, _foreign)
     return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
 
 
@@ -82,7 +82,7 @@ def _rename(export: Export) -> Step | None:
     return Step("rename", title, len(entries), evidence, examples=_pairs(entries), keys=_keys(entries))
 
 
-_REARRANGING = ("take", "concat", "pick", "stack", "transpose", "reshape", "regroup")
+_REARRANGING = ("take", "concat", "pick", "stack", "transpose", "reshape", "regroup", "patches", "tiles")
 
 
 def _rearrange(export: Export) -> Step | None:
@@ -91,7 +91,9 @@ def _rearrange(export: Export) -> Step | None:
     if not entries:
         return None
     dims = export.plan.dims
-    words = dict.fromkeys(op.describe(dims) for e in entries for op in e.ops if op.name in ("transpose", "regroup"))
+    words = dict.fromkeys(
+        op.describe(dims) for e in entries for op in e.ops if op.name in ("transpose", "regroup", "patches", "tiles")
+    )
     kinds = {op.name for e in entries for op in e.ops}
     words |= dict.fromkeys(["taken apart"] if kinds & {"take", "pick"} else [])
     words |= dict.fromkeys(["put together"] if kinds & {"concat", "stack"} else [])
@@ -205,6 +207,15 @@ def _copy(export: Export) -> Step | None:
     evidence = "the model is tied" if stated else "no head is stored, as in a tied model, and nothing says otherwise"
     return Step("tie", f"Write the embedding as `{copies[0].key}` too", 1, evidence, certain=stated,
                 keys=_keys(copies))  # fmt: skip
+
+
+def _not_held(export: Export) -> Step | None:
+    gone = [d for d in export.dropped if d.kind == "not-held"]
+    if not gone:
+        return None
+    reasons = "; ".join(dict.fromkeys(f"each {d.reason}" for d in gone))
+    keys = tuple(d.ref.full_key for d in gone)
+    return Step("not-held", f"Leave out {len(gone)} tensors of other parts of the model", len(gone), reasons, keys=keys)
 
 
 def _user(export: Export) -> Step | None:

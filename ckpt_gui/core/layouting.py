@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
+from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rules import parted, to_stored
-from ckpt_gui.core.families.schema import Layout, Rule
+from ckpt_gui.core.families.schema import EXTRA, Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.passes.check import stored_key, stored_keys
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Dropped, Entry, Plan
 from ckpt_gui.core.tensors import TensorSpec
 
 
@@ -51,6 +52,56 @@ def to_layout(
         *_nameless(layout, nameless, plan),
         *_without(layout, entries, plan),
     )
+
+
+def left_behind(
+    entries: Sequence[Entry], layout: Layout | None, plan: Plan
+) -> tuple[tuple[Entry, ...], tuple[Dropped, ...], tuple[Finding, ...]]:
+    """Take out the parts of a model that the layout's programs do not have.
+
+    Args:
+        entries: Hub tensors.
+        layout: Where they go; one that keeps its own names has all parts.
+        plan: What is exported.
+
+    Returns:
+        What stays, what is left out with the reason, and what is said of it.
+    """
+    if layout is None or not layout.leaves or layout is plan.layout:
+        return tuple(entries), (), ()
+    gone: list[Dropped] = []
+    found: list[Finding] = []
+    stays = list(entries)
+    for begin, what in layout.leaves:
+        beyond = _beyond(plan) if begin == EXTRA else frozenset()
+        out = [e for e in stays if _layer(e.key, plan) in beyond or (begin != EXTRA and e.key.startswith(begin))]
+        if not out:
+            continue
+        taken = {e.key for e in out}
+        stays = [e for e in stays if e.key not in taken]
+        keys = tuple(e.ref.key for e in out)
+        reason = f"is of {what}, which {layout.name} has no place for"
+        gone += [Dropped(ref, reason, "not-held", e.key) for e in out for ref in e.inputs]
+        text = (
+            f"{len(out)} tensors of {what}, such as `{safe_text(keys[0])}`, are left out: {title_of(layout.name)} has "
+        )
+        found.append(
+            Finding("unknown-layout", "warning", text + "no place for them.", keys, "Only hf keeps all parts.")
+        )
+    return tuple(stays), tuple(gone), tuple(found)
+
+
+def _beyond(plan: Plan) -> frozenset[int | None]:
+    """Return the numbers of the layers behind those that the config counts."""
+    slots = plan.family.by_slot if plan.family else {}
+    extra = {t for t, slot in slots.items() if slot.group == EXTRA}
+    return frozenset(_layer(e.key, plan) for e in plan.entries if template(e.key) in extra)
+
+
+def _layer(key: str, plan: Plan) -> int | None:
+    """Return the number of the layer that a hub tensor is in; None if it is in none."""
+    slot = plan.family.by_slot.get(template(key)) if plan.family else None
+    return bind(slot.key, key).get("layer") if slot else None
 
 
 def _single(entry: Entry, rule: Rule, name: str, plan: Plan) -> Entry:

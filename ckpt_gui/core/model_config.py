@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.openai_config import is_openai, to_hugging_face
 
 # Our name ← names in config.json, in order of preference.
 HF_DIMS: dict[str, tuple[str, ...]] = {
@@ -121,6 +122,7 @@ def read_config(raw: Mapping[str, Any], origin: str = "config.json") -> ModelCon
     Raises:
         CheckpointError: A size is not a whole number.
     """
+    raw = to_hugging_face(raw) if is_openai(raw) else raw
     text = raw.get("text_config")
     text = text if isinstance(text, Mapping) else {}
     merged = {**raw, **text}

@@ -88,7 +88,8 @@ class Dropped:
     Attributes:
         ref: The tensor.
         reason: One sentence.
-        kind: `buffer`, `redundant`, `replica`, `not-weights`, `other-section` or `user`.
+        kind: `buffer`, `redundant`, `replica`, `not-weights`, `other-section`, `not-held` (by the target's programs) or
+            `user`.
         key: Its name after unwrapping.
     """
 

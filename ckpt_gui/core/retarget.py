@@ -26,8 +26,9 @@ from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.families.numbering import numbered_by_hub
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import anonymous, safe_text, template
-from ckpt_gui.core.layouting import to_layout
+from ckpt_gui.core.layouting import left_behind, to_layout
 from ckpt_gui.core.model_config import FLAGS, ModelConfig
+from ckpt_gui.core.openai_config import to_openai
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.passes.recognise import config_of_known, told_config
@@ -130,6 +131,7 @@ def retarget(plan: Plan, target: Target) -> Export:
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
     entries, dropped = _tied(plan, layout, target)
+    entries, left, told = left_behind(entries, layout, plan)
     layout, misplaced = _numbered(plan, layout)
     export = dataclasses.replace(export, layout=layout)
     entries, lacking = to_layout(entries, layout, plan)
@@ -141,13 +143,13 @@ def retarget(plan: Plan, target: Target) -> Export:
     export = dataclasses.replace(
         export,
         entries=(*entries, *loose, *buffers),
-        dropped=(*(d for d in gone if d.kind not in aside), *dropped),
+        dropped=(*(d for d in gone if d.kind not in aside), *dropped, *left),
         beside=tuple(d for d in gone if d.kind in aside),
         left_out=_left_out(export),
     )
     config = _config(plan, target)
     export = _with_files(export, config)
-    findings = (*_settled(plan, export), *_refusals(export, config), *lacking, *misplaced)
+    findings = (*_settled(plan, export), *_refusals(export, config), *lacking, *misplaced, *told)
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
 
@@ -328,7 +330,8 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
     codes = export.target.layout == "same" and any(f.code == "quantised" for f in plan.findings)  # shapes tell no size
     if config and plan.family and not codes and (enough or (config.is_hf and not _stated_heads(plan))):
         if name and KINDS[name].config == "config.json":
-            texts["config.json"] = _json(_hf(export, config))
+            made = _hf(export, config)
+            texts["config.json"] = _json(to_openai(made) if name == "openai" else made)
         elif name == "meta" and enough:
             heads = max(plan.dims["kv_heads"], export.ranks)  # copies count, in files for more ranks than heads
             texts["params.json"] = _json(meta_params(plan.family, config, {**plan.dims, "kv_heads": heads}))

@@ -251,6 +251,29 @@ def with_images(*, pooling: bool) -> models.State:
     return made
 
 
+def test_litgpt_has_the_text_model_of_gemma_3_with_images() -> None:
+    """What else there is is left out, and told before; what comes back is the text model."""
+    text = models.config(model_type="gemma3_text", tie_word_embeddings=True)
+    whole = {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], "text_config": text}
+    start = with_images(pooling=False)
+    export = retarget(models.plan(start, whole), Target("litgpt"))
+    assert not export.blocked
+    told = [f for f in export.findings if f.code == "unknown-layout"]
+    assert [f.severity for f in told] == ["warning", "warning"]
+    others = {key for key in start if not key.startswith("language_model.")}
+    assert {d.ref.key for d in export.dropped} == others == {key for f in told for key in f.keys}
+    assert [s.count for s in export.steps if s.id == "not-held"] == [len(others)]
+    there = understand(sent(models.plan(start, whole), "litgpt"))
+    assert there.family is BY_NAME["gemma3"]
+    assert there.status == "clean"
+    wanted = {key.removeprefix("language_model."): value for key, value in start.items() if key not in others}
+    assert models.stored(sent(there, "hf")) == models.as_bytes(wanted)
+    made = json.loads(retarget(there, Target("hf")).texts["config.json"])
+    assert (made["model_type"], made["architectures"]) == ("gemma3_text", ["Gemma3ForCausalLM"])
+    assert made["hidden_size"] == models.HIDDEN
+    assert "text_config" not in made
+
+
 @pytest.mark.parametrize("pooling", [True, False])
 @pytest.mark.parametrize("layout", NAMED)
 def test_every_way_of_naming_gemma_3_with_images(pooling: bool, layout: str) -> None:

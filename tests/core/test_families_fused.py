@@ -20,6 +20,7 @@ from ckpt_gui.core.plan import account
 from ckpt_gui.core.retarget import Target, retarget
 from tests.core import models
 from tests.core.models import State
+from tests.core.own_layouts import deepseek_own, deepseek_titan, gpt_oss_openai, gpt_oss_titan
 from tests.core.test_retarget import written
 from tests.core.vision_layouts import mllama_meta, mllama_torchtune, of_one_grid
 
@@ -270,6 +271,10 @@ LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
     ("qwen3-moe", "litgpt"): qwen3_moe_litgpt,
     ("deepseek-v3", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("llama4", "torchtune"): llama4_torchtune,
+    ("deepseek-v3", "deepseek"): deepseek_own,
+    ("deepseek-v3", "torchtitan"): deepseek_titan,
+    ("gpt-oss", "openai"): gpt_oss_openai,
+    ("gpt-oss", "torchtitan"): gpt_oss_titan,
     ("mllama", "meta"): mllama_meta,
     ("mllama", "torchtune"): mllama_torchtune,
     ("mllama", "hf-fused"): lambda state: renamed(
@@ -459,3 +464,21 @@ def test_a_tensor_that_does_not_fit_its_parts_is_refused() -> None:
     account(made)
     assert made.status == "blocked"
     assert "layers.0.attn.v_proj.weight" in {e.key for e in made.unmapped}
+
+
+@pytest.mark.parametrize("layout", ["deepseek", "torchtitan"])
+def test_layers_that_predict_further_tokens_are_left_out_and_told(layout: str) -> None:
+    """DeepSeek's own converter skips them too; hf keeps them."""
+    whole = hub_state("deepseek-v3")
+    further = {key.replace("layers.2.", "layers.3."): value + 1 for key, value in whole.items() if "layers.2." in key}
+    for name, shape in (("enorm.weight", (24,)), ("hnorm.weight", (24,)), ("eh_proj.weight", (24, 48)),
+                        ("embed_tokens.weight", (50, 24)), ("shared_head.norm.weight", (24,)),
+                        ("shared_head.head.weight", (50, 24))):  # fmt: skip
+        further[f"model.layers.3.{name}"] = np.full(shape, 0.5, np.float32)
+    plan = models.plan(whole | further, config("deepseek-v3"))
+    export = retarget(plan, Target(layout))
+    assert not export.blocked
+    assert written(export) == models.as_bytes(LAYOUTS["deepseek-v3", layout](whole))
+    told = models.finding(export, "unknown-layout")
+    assert (told.severity, set(told.keys)) == ("warning", set(further))
+    assert written(retarget(plan, Target("hf"))) == models.as_bytes(whole | further)

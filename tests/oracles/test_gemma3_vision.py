@@ -11,6 +11,7 @@ pytestmark = pytest.mark.oracle
 pytest.importorskip("transformers")
 
 import torch
+import transformers
 from safetensors.torch import save_file
 from transformers import Gemma3Config, Gemma3ForConditionalGeneration
 
@@ -123,3 +124,35 @@ def test_version_4_loses_the_encoder_of_a_file_of_version_5(saved: Path, tmp_pat
     _, info = Gemma3ForConditionalGeneration.from_pretrained(new, output_loading_info=True)
     assert any("vision_model" in key for key in info["missing_keys"])
     load(tiny.export(new, tmp_path / "mended"))
+
+
+def test_litgpt_makes_the_same_text_model(saved: Path, tmp_path: Path) -> None:
+    """What litgpt's converter skips is left out by us too; what comes back is the text model, with its logits."""
+    litgpt = pytest.importorskip("litgpt")
+    from litgpt.scripts import convert_hf_checkpoint as there
+
+    model = load(saved)
+    state = {key: value.clone() for key, value in model.state_dict().items()}  # the names that litgpt looks for
+    if tied := model.config.text_config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    wanted: dict[str, torch.Tensor] = {}
+    config = litgpt.Config(
+        name="Gemma-3-x", n_layer=3, n_embd=48, n_head=6, n_query_groups=2, head_size=16, vocab_size=80,
+        padded_vocab_size=80, intermediate_size=112, block_size=64, bias=False, parallel_residual=False,
+        rotary_percentage=1.0, norm_class_name="RMSNorm", mlp_class_name="GemmaMLP", gelu_approximate="tanh",
+        scale_embeddings=True, attention_scores_scalar=model.config.text_config.query_pre_attn_scalar, norm_qk=True,
+        post_attention_norm=True, post_mlp_norm=True, norm_eps=model.config.text_config.rms_norm_eps,
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="only the text component"):
+        there.copy_weights_gemma_3({}, wanted, state, config=config)
+    out = tiny.export(saved, tmp_path / "lit", "litgpt")
+    assert tiny.differing(tiny.read(out), wanted) == []
+    back = tiny.export(out, tmp_path / "back")
+    text = transformers.Gemma3ForCausalLM.from_pretrained(back).eval()
+    assert transformers.AutoConfig.from_pretrained(back).model_type == "gemma3_text"
+    ids = torch.tensor([[3, 1, 4, 9, 2, 6]])
+    with torch.no_grad():
+        alone = text(ids).logits
+        whole = model(input_ids=ids, token_type_ids=torch.zeros_like(ids)).logits
+    assert torch.equal(alone, whole)
+    assert ("lm_head.weight" in tiny.read(back)) is not tied

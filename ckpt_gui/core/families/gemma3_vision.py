@@ -5,14 +5,14 @@ transformers 5 saves the encoder as `vision_tower.`, which version 4 does not re
 encoder of random numbers. In memory, and in files of programs that save a state dict as it is, both versions have
 `model.language_model.` since 4.52. What is written as `hf` are the hub's names, which both load.
 Sources: transformers 4.57 `modeling_gemma3.py`, `modeling_siglip.py`; transformers 5.24 `conversion_mapping.py`; files
-saved by both.
+saved by both. litgpt holds the text model alone (0.5.11 `copy_weights_gemma_3`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ckpt_gui.core.families.decoder import biases
+from ckpt_gui.core.families.decoder import LITGPT, LITGPT_FOUR_NORMS, biases
 from ckpt_gui.core.families.gemma import GEMMA3
 from ckpt_gui.core.families.schema import Family, Layout, Oracle, Rule, Slot, hf_layout
 
@@ -82,6 +82,24 @@ def _named(name: str, beginnings: tuple[tuple[str, str], ...], source: str, orac
     return Layout(name, tuple(rules), source=source, oracle=oracle)
 
 
+def _litgpt() -> Layout:
+    """Return litgpt's layout, which has the text model's part and no place for the rest."""
+    text = LITGPT.of(
+        GEMMA3,
+        pairs=False,
+        oracle=Oracle.CONVERTER,
+        parts=LITGPT_FOUR_NORMS,
+        source="litgpt 0.5.11 copy_weights_gemma_3",
+    )
+    rules = tuple(replace(rule, hub=_below(rule.hub)) for rule in text.rules)
+    parts = (("vision_tower.", "the image encoder"), ("multi_modal_projector.", "the projector of images"))
+    return replace(text, rules=rules, leaves=parts)
+
+
+def _below(hub: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    return "language_model." + hub if isinstance(hub, str) else tuple("language_model." + name for name in hub)
+
+
 FAMILIES = (
     Family(
         "gemma3_vision",
@@ -94,9 +112,10 @@ FAMILIES = (
             _named("hf-v5", _V5, "files that transformers 5.24 saves", Oracle.SAVED),
             _named("hf-memory", _MEMORY, "state dict of transformers 4.57", Oracle.SAVED),
             _named("hf-fused", _MEMORY_V5, "state dict of transformers 5.24", Oracle.SAVED),
+            _litgpt(),
         ),
         tie_default=True,
-        row_order=tuple((name, "halves") for name in ("hf", "hf-v5", "hf-memory", "hf-fused")),
+        row_order=tuple((name, "halves") for name in ("hf", "hf-v5", "hf-memory", "hf-fused", "litgpt")),
         source="transformers 4.57 configuration_gemma3",
     ),
 )

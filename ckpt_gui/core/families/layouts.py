@@ -95,6 +95,22 @@ KINDS: Mapping[str, LayoutKind] = {
             "nanoGPT",
         ),
         LayoutKind(
+            "openai",
+            "OpenAI",
+            "safetensors",
+            {"torch": "model.pt", "safetensors": "model{suffix}.safetensors"},
+            "config.json",
+            "OpenAI's gpt-oss",
+        ),
+        LayoutKind(
+            "deepseek",
+            "DeepSeek",
+            "safetensors",
+            {"torch": "model0-mp1.pt", "safetensors": "model0-mp1.safetensors"},
+            "config.json",
+            "DeepSeek's own programs, for one rank",
+        ),
+        LayoutKind(
             "hf-v5",
             "Hugging Face (transformers 5)",
             "safetensors",

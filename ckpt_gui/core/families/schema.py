@@ -181,6 +181,8 @@ class Layout:
         numbering: How layers that look at an image are counted, where they are counted by themselves: `spread` (in a
             row of their own, at places that follow from their number) or `beside` (with the layer that they stand
             before); empty where each layer has the hub's number.
+        leaves: Parts of the model that its programs do not have, which are left out and told: how their hub keys begin
+            (`EXTRA` for layers behind those that the config counts), and what they are.
     """
 
     name: str
@@ -195,6 +197,7 @@ class Layout:
     always_ties: bool = False
     caution: tuple[str, str] = ("", "")
     numbering: str = ""
+    leaves: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def by_stored(self) -> dict[str, Rule]:

@@ -42,6 +42,7 @@ SCHEMES: tuple[Scheme, ...] = (
     Scheme("quanto", ("._data",), ("._scale",)),
     Scheme("quanto", (".weight._scale",), (".weight._data", ".weight")),
     Scheme("MXFP4", ("_blocks",), ("_scales",)),
+    Scheme("MXFP4, as OpenAI releases it", (".blocks",), (".scales",)),
 )
 # Tensor classes that hold codes, as a pickle names them.
 _CLASSES = ("torchao.", "torchtune.modules.low_precision", "bitsandbytes.", "optimum.quanto", "quanto.", "hqq.")

@@ -18,6 +18,7 @@ from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_o
 from ckpt_gui.core.families.tasks import architecture_of, backbone, classifier, holds_head, is_backbone
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
+from ckpt_gui.core.openai_config import is_openai
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.passes.gguf import ORIGIN, detect_gguf
 from ckpt_gui.core.passes.recognise import recognise
@@ -31,7 +32,8 @@ def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
     """Return what the files beside the weights say: config.json, else an earlier export's report, else params.json."""
     sidecars = plan.source.sidecars
     try:
-        if sidecars.config is not None:
+        own = sidecars.config is not None and is_openai(sidecars.config)  # says less than what it was written from
+        if sidecars.config is not None and not (own and sidecars.origin is not None):
             return read_config(sidecars.config), ()
         if sidecars.origin is not None:
             return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
