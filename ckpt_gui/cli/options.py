@@ -145,7 +145,7 @@ def section(source: Source, name: str | None) -> tuple[str, ...] | None:
 def protected(source: Source) -> tuple[str, ...]:
     """Return the files that no report may overwrite: the checkpoint's own and those beside it that say what it is."""
     folder = source.sidecars.folder
-    beside = ("config.json", "params.json", "EXPORT_REPORT.json", *source.sidecars.carried)
+    beside = ("config.json", "params.json", "model_config.yaml", "EXPORT_REPORT.json", *source.sidecars.carried)
     names = [f"{folder}/{name}" for name in beside] if folder is not None else []
     return (source.path, *(file.path for file in source.files), *names)
 

@@ -50,6 +50,7 @@ _META_DIMS = {
 _FACTOR_32 = {(2048, 16), (3072, 28)}
 # Sizes of Llama 3.1 and 3.3, whose factor is 8 (torchtune llama3_1 builder).
 _FACTOR_8 = {(4096, 32), (8192, 80), (16384, 126)}
+_FLAGLESS = ("params.json", "model_config.yaml")  # files that do not say whether the head is the embedding
 FLAGS = ("attention_bias", "mlp_bias", "use_bias", "use_qk_norm")  # fields of a config that bring tensors
 _LARGEST = 2**53  # the largest number that is believed; NaN and infinity are not
 DTYPE_NAMES = {
@@ -104,10 +105,10 @@ class ModelConfig:
     def tie_flag(self, default: bool) -> tuple[bool | None, str]:
         """Return the flag as it takes effect, and where it stands in words.
 
-        The text model's own level decides for its head; the top level next; then the class default. params.json has no
-        such flag: then None.
+        The text model's own level decides for its head; the top level next; then the class default. params.json and
+        litgpt's config have no such flag: then None.
         """
-        if not self.is_hf:
+        if self.origin in _FLAGLESS:
             return None, ""
         for level in ("text_config", ""):
             if level in self.tie:

@@ -25,8 +25,11 @@ from ckpt_gui.core.exprs import Made, check_heads, make, needed_dims
 from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.families.numbering import numbered_by_hub
 from ckpt_gui.core.families.schema import Layout
+from ckpt_gui.core.flat_yaml import dump
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.layouting import left_behind, to_layout
+from ckpt_gui.core.litgpt_config import NAME as LIT
+from ckpt_gui.core.litgpt_config import lit_config, no_lit_config
 from ckpt_gui.core.model_config import FLAGS, ModelConfig
 from ckpt_gui.core.openai_config import to_openai
 from ckpt_gui.core.ops import Cast
@@ -168,9 +171,11 @@ def _check_words(target: Target) -> None:
 
 def with_base(plan: Plan, base: Sidecars | None) -> Plan:
     """Understand a checkpoint that has no config by the base folder's: head counts, tie flag and family follow it."""
-    if plan.config is not None or base is None or not (base.config or base.origin or base.params):
+    if plan.config is not None or base is None or not (base.config or base.origin or base.params or base.lit):
         return plan
-    sidecars = dataclasses.replace(plan.source.sidecars, config=base.config, origin=base.origin, params=base.params)
+    sidecars = dataclasses.replace(
+        plan.source.sidecars, config=base.config, origin=base.origin, params=base.params, lit=base.lit
+    )
     source = plan.source.replace(sidecars=sidecars)
     start = Plan(source, plan.policy, plan.evidence, findings=source.problems)
     return reduce(lambda plan, step: step(plan), PIPELINE, start)
@@ -332,13 +337,15 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
         if name and KINDS[name].config == "config.json":
             made = _hf(export, config)
             texts["config.json"] = _json(to_openai(made) if name == "openai" else made)
+            if name == "litgpt" and (lit := lit_config(plan.family, config, made, plan.dims)) is not None:
+                texts[LIT] = dump(lit)
         elif name == "meta" and enough:
             heads = max(plan.dims["kv_heads"], export.ranks)  # copies count, in files for more ranks than heads
             texts["params.json"] = _json(meta_params(plan.family, config, {**plan.dims, "kv_heads": heads}))
     elif config and export.target.layout == "same":
         known = config.is_hf and plan.tie.tied is not None
         raw = with_flag(config.raw, bool(plan.tie.tied)) if known else config.raw
-        texts[config.origin if config.origin != "EXPORT_REPORT.json" else "config.json"] = _json(raw)
+        texts["params.json" if config.origin == "params.json" else "config.json"] = _json(raw)
     carried = _carried(export, texts)
     return dataclasses.replace(export, texts=texts, carried=carried)
 
@@ -415,6 +422,8 @@ def _refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
         found += vision_findings(export.plan.family, config, export.plan.dims, export.layout, writes_config=writes)
     if config and name == "meta" and (config.rope_scaling or {}).get("rope_type", "llama3") != "llama3":
         found.append(_rope_kind(config))
+    if config and name == "litgpt" and (lost := no_lit_config(config)):
+        found.append(lost)
     if name == "hf" and export.target.layout != "same" and not _has_tokenizer(export):
         text = "No tokenizer lies beside the weights, so text can not go in and out of the export yet."
         found.append(Finding("tokenizer-missing", "info", text, fix="Name a folder that has one with --base DIR."))

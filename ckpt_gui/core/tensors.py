@@ -167,6 +167,7 @@ class Sidecars:
         tokenizer: Names of tokenizer files found.
         carried: Names of all files that an export carries along (tokenizer, generation config, chat template).
         adapter: Parsed `adapter_config.json`, or None.
+        lit: Parsed `model_config.yaml` of litgpt, or None.
         embeds: True if sentence-transformers' `modules.json` is there: the model is used without an output head.
     """
 
@@ -179,6 +180,7 @@ class Sidecars:
     carried: tuple[str, ...] = ()
     adapter: Mapping[str, Any] | None = None
     embeds: bool = False
+    lit: Mapping[str, Any] | None = None
 
 
 @runtime_checkable

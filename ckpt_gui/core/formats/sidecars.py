@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.flat_yaml import load
 from ckpt_gui.core.formats.files import HeldFile, show_path
 from ckpt_gui.core.tensors import Sidecars
 
 MAX_JSON = 16 << 20
 CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"
 ADAPTER = "adapter_config.json"
+LIT, MAX_LIT = "model_config.yaml", 1 << 20  # litgpt's
 MODULES = "modules.json"  # sentence-transformers'
 TOKENIZER = (
     "tokenizer.json",
@@ -67,7 +69,7 @@ def read_sidecars(
     origin = _read_origin(folder, names, problems) if config is None else None
     found = Sidecars(
         folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried,
-        parsed.get(ADAPTER), MODULES in names,
+        parsed.get(ADAPTER), MODULES in names, _read_lit(folder, problems) if LIT in names and config is None else None,
     )  # fmt: skip
     return found, tuple(problems)
 
@@ -92,6 +94,23 @@ def read_json(path: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError("config-mismatch", f"{shown} is not a JSON object.", path=path)
     return value
+
+
+def _read_lit(folder: str, problems: list[Finding]) -> Mapping[str, Any] | None:
+    """Return litgpt's config, or None with a finding."""
+    path = os.path.join(folder, LIT)
+    try:
+        file = HeldFile(path)
+        try:
+            if file.size > MAX_LIT:
+                raise ValueError(f"it has {file.size:,} bytes; {MAX_LIT:,} are read at most")
+            return load(file.read(0, file.size).decode("utf-8"))
+        finally:
+            file.close()
+    except (ValueError, CheckpointError) as error:
+        why = error.message if isinstance(error, CheckpointError) else f"{show_path(path)} can not be read: {error}."
+        problems.append(Finding("config-mismatch", "warning", why, fix="Mend the file, or name another with --config."))
+        return None
 
 
 def _list(folder: str) -> frozenset[str]:

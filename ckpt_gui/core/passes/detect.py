@@ -17,6 +17,8 @@ from ckpt_gui.core.families.numbering import numbered_by_keys
 from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
 from ckpt_gui.core.families.tasks import architecture_of, backbone, classifier, holds_head, is_backbone
 from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.litgpt_config import NAME as LIT
+from ckpt_gui.core.litgpt_config import config_of_lit
 from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
 from ckpt_gui.core.openai_config import is_openai
 from ckpt_gui.core.ops import Shape
@@ -29,7 +31,7 @@ MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unkno
 
 
 def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
-    """Return what the files beside the weights say: config.json, else an earlier export's report, else params.json."""
+    """Return what the files beside the weights say: config.json, else an earlier export's report, else others'."""
     sidecars = plan.source.sidecars
     try:
         own = sidecars.config is not None and is_openai(sidecars.config)  # says less than what it was written from
@@ -39,6 +41,8 @@ def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
             return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
         if sidecars.params is not None:
             return read_params(sidecars.params), ()
+        if sidecars.lit is not None:
+            return read_config(config_of_lit(sidecars.lit), LIT), ()
         if plan.source.config is not None:
             return read_config(plan.source.config, ORIGIN), ()
     except CheckpointError as error:
