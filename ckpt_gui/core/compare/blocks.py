@@ -57,11 +57,22 @@ def stream(source: Source, expr: Expr, dims: Mapping[str, int]) -> Stream:
 
 def in_one_type(left: Stream, right: Stream) -> tuple[Stream, Stream]:
     """Return both in one type: the wider is cast to the narrower. Types that are no plain floats stay."""
+    return in_types(left, right)[0]
+
+
+def in_types(left: Stream, right: Stream) -> tuple[tuple[Stream, Stream], ...]:
+    """Return both in one type in every way in which they may be equal: bf16 and fp16 may have been either before."""
     if left.dtype == right.dtype or not {left.dtype, right.dtype} <= set(CASTABLE):
-        return left, right
-    if BY_NAME[left.dtype].bits >= BY_NAME[right.dtype].bits:
-        return CastStream(left, right.dtype), right
-    return left, CastStream(right, left.dtype)
+        return ((left, right),)
+    down, up = (CastStream(left, right.dtype), right), (left, CastStream(right, left.dtype))
+    bits = BY_NAME[left.dtype].bits - BY_NAME[right.dtype].bits
+    return (down,) if bits > 0 else (up,) if bits < 0 else (down, up)
+
+
+def to_measure(left: Stream, right: Stream) -> tuple[Stream, Stream]:
+    """Return both in the type in which they are measured: the narrower; fp32 for bf16 beside fp16."""
+    found = in_types(left, right)
+    return found[0] if len(found) == 1 else (CastStream(left, "fp32"), CastStream(right, "fp32"))
 
 
 def nbytes(tensor: Stream) -> int:
@@ -92,18 +103,18 @@ def equal_bytes(one: Bytes, two: Bytes) -> bool:
     return np.array_equal(one, two)
 
 
-def same(left: Stream, right: Stream, watch: Watch, total: int | None = None) -> bool:
+def same(left: Stream, right: Stream, watch: Watch, count: int | None = None) -> bool:
     """Return True if both are equal byte for byte; reads up to the first difference.
 
     Args:
         left: One.
         right: The other, of the same type.
         watch: Told of bytes.
-        total: Bytes to compare, from the start; all by default.
+        count: Elements to compare, from the start; all by default.
     """
     if left.dtype != right.dtype:
         return False
-    size = nbytes(left) if total is None else total
+    size = nbytes(left) if count is None else num_bytes(left.dtype, count)
     return all(equal_bytes(one, two) for _, one, two in pairs(left, right, size, watch))
 
 

@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 from ckpt_gui.core.casts import as_float
 from ckpt_gui.core.compare.blocks import Bytes, Watch, equal_bytes, nbytes, pairs
 from ckpt_gui.core.compare.result import Delta
-from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.dtypes import BY_NAME, num_bytes
 from ckpt_gui.core.ops import Stream
 from ckpt_gui.core.stats import decode, no_figures
 
 BLOCK = 256 << 10  # its values in fp64 still fit a core's cache
 
 
-def measure(left: Stream, right: Stream, watch: Watch, total: int | None = None) -> Delta | None:
+def measure(left: Stream, right: Stream, watch: Watch, count: int | None = None) -> Delta | None:
     """Return how far two streams of one type are apart; None for types below a byte.
 
     Args:
         left: A's tensor.
         right: B's tensor.
         watch: Told of bytes.
-        total: Bytes to compare, from the start; all by default.
+        count: Elements to compare, from the start; all by default.
     """
     width = BY_NAME[left.dtype].itemsize
     if not width or left.dtype != right.dtype:
         return None
-    size = nbytes(left) if total is None else total
+    size = nbytes(left) if count is None else num_bytes(left.dtype, count)
     if no_figures(left.dtype):
         changed = sum(_bits_differ(one, two, width) for _, one, two in pairs(left, right, size, watch))
         return Delta(size // width, changed)

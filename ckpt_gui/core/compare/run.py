@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def is_checkpoint(path: str) -> bool:
     """Return True for a path that is opened, False for a config and for a published model's name."""
-    return os.path.exists(path) and not (path.endswith(".json") and not path.endswith(".index.json"))
+    return "://" in path or (os.path.exists(path) and not (path.endswith(".json") and not path.endswith(".index.json")))
 
 
 def side_of_name(name: str, like: Family | None = None) -> Side:

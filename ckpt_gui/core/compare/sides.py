@@ -25,12 +25,12 @@ def side_of_plan(plan: Plan, name: str | None = None) -> Side:
     """Return a checkpoint as a side; an adapter's modules get PEFT's names, whoever has saved it."""
     family = plan.family
     slots = family.by_slot if family else {}
-    tensors = {}
+    tensors: dict[str, Stored] = {}
     for entry in _weights(plan):
         slot = slots.get(template(entry.key))
-        tensors[entry.key] = Stored(
-            entry.ref.key, entry.output.shape, entry.output.dtype, entry, slot.shape if slot else ()
-        )
+        symbols = slot.shape if slot else ()
+        key = entry.key if entry.key not in tensors else f"{entry.key} ({len(tensors)})"  # two of one name: both stay
+        tensors[key] = Stored(entry.ref.key, entry.output.shape, entry.output.dtype, entry, symbols)
     return Side(
         plan.source.path if name is None else name,
         "checkpoint",

@@ -6,12 +6,13 @@ measured how far apart the two are. At the end tensors that have changed places 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from ckpt_gui.core.compare.blocks import Asked, Watch, in_one_type, same
+from ckpt_gui.core.compare.blocks import Asked, Watch, in_one_type, in_types, same, to_measure
 from ckpt_gui.core.compare.measure import measure
 from ckpt_gui.core.compare.orders import corners_agree, orders
 from ckpt_gui.core.compare.pairing import Sides, rotary
@@ -125,9 +126,12 @@ class _Work:
         return self.stopped.is_set() or bool(self.wanted.cancelled and self.wanted.cancelled())
 
     def _judge(self, row: Row, watch: Watch) -> Row:
-        left, right = self.sides.both(row)
-        total = _size(row) if row.state == "vocab" else None
-        if same(left, right, watch, total):
+        pair = self.sides.pair(row)
+        left, right = to_measure(*pair)
+        if left.dtype != right.dtype:
+            return row.replace(state="dtype", note=f"{left.dtype} and {right.dtype} are not compared in values")
+        count = _common(row)
+        if any(same(*both, watch, count) for both in in_types(*pair)):
             return _equal(row)
         if row.state == "vocab":
             text = "the rows that both have differ"
@@ -138,7 +142,7 @@ class _Work:
         else:
             text = row.note if row.how != "name" else ""
             row = row.replace(state="untied" if row.state == "tied" else "differs")
-        delta = measure(left, right, watch, total) if self.wanted.measured else None
+        delta = measure(left, right, watch, count) if self.wanted.measured else None
         return row.replace(delta=delta, note=text)
 
     def _reordered(self, row: Row, watch: Watch) -> Row | None:
@@ -156,15 +160,18 @@ class _Work:
         return None
 
 
+def _common(row: Row) -> int:
+    """Return the elements that both have, from the first on: of a longer vocabulary its first rows."""
+    assert row.a is not None
+    assert row.b is not None
+    return math.prod(min(x or 0, y or 0) for x, y in zip(row.a.shape, row.b.shape, strict=True))
+
+
 def _size(row: Row) -> int:
     """Return the bytes that are compared of each side, in the narrower type."""
     assert row.a is not None
     assert row.b is not None
-    shape = [min(x or 0, y or 0) for x, y in zip(row.a.shape, row.b.shape, strict=True)]
-    count = 1
-    for size in shape:
-        count *= size
-    return min(num_bytes(dtype, count) for dtype in (row.a.dtype, row.b.dtype))
+    return min(num_bytes(dtype, _common(row)) for dtype in (row.a.dtype, row.b.dtype))
 
 
 def _equal(row: Row) -> Row:

@@ -53,8 +53,8 @@ def _side(side: Side) -> dict[str, Any]:
 
 def _row(row: Row) -> dict[str, Any]:
     return {
-        "key": row.key, "state": row.state, "how": row.how, "a": _stored(row.a), "b": _stored(row.b),
-        "delta": _delta(row.delta), "note": row.note,
+        "key": row.key, "state": row.state, "how": row.how, "order": row.order or None,
+        "a": _stored(row.a), "b": _stored(row.b), "delta": _delta(row.delta), "note": row.note,
     }  # fmt: skip
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ckpt_gui.core.compare import STATES, Comparison, Row, compare, side_of_plan
+from ckpt_gui.core.casts import cast
+from ckpt_gui.core.compare import STATES, Comparison, Row, compare, opened_sides, side_of_plan
+from ckpt_gui.core.dtypes import BY_NAME as BY_SHORT
 from ckpt_gui.core.families.registry import BY_NAME
-from ckpt_gui.core.normalise import normalise
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
+from tests import builders
 from tests.core import models
 from tests.core import test_adapters as adapters
 from tests.core import test_families_dense as dense
@@ -324,3 +329,89 @@ def test_configs() -> None:
         "max_positions": ("512", "4,096"),
     }
     assert found.same is True
+
+
+# ---- types
+
+
+def in_file(tmp_path: Path, name: str, dtype: str, raw: bytes, shape: tuple[int, ...]) -> Plan:
+    """A file with one tensor of a type that numpy lacks."""
+    header = {"w": {"dtype": BY_SHORT[dtype].safetensors, "shape": list(shape), "data_offsets": [0, len(raw)]}}
+    path = tmp_path / f"{name}.safetensors"
+    path.write_bytes(builders.raw_safetensors(header, raw))
+    return understand(open_checkpoint(path))
+
+
+def bits16(values: np.ndarray, dtype: str) -> bytes:
+    return cast(np.ascontiguousarray(values, np.float32).view(np.uint8), "fp32", dtype)[0].tobytes()
+
+
+@pytest.mark.parametrize(("one", "two"), [("bf16", "fp16"), ("fp16", "bf16")])
+def test_bf16_beside_fp16_is_a_cast_either_way(tmp_path: Path, one: str, two: str) -> None:
+    """One was rounded from the other; which one only a cast in both directions tells."""
+    fine = np.linspace(-1, 1, 40, dtype=np.float32)
+    first = bits16(fine, one)
+    wide = np.frombuffer(first, np.uint8)
+    second = cast(wide, one, two)[0].tobytes()
+    plans = [in_file(tmp_path, "a", one, first, (40,)), in_file(tmp_path, "b", two, second, (40,))]
+    assert states(compared(*plans)) == {"cast": 1}
+    other = in_file(tmp_path, "c", two, bits16(fine + 1, two), (40,))
+    found = compared(plans[0], other)
+    assert states(found) == {"differs": 1}
+    delta = found.rows[0].delta
+    assert delta is not None
+    assert delta.max_diff == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2", "i8", "u8", "i16", "i32", "i64", "bool", "fp64"])
+def test_every_type_is_measured(tmp_path: Path, dtype: str) -> None:
+    width = BY_SHORT[dtype].itemsize
+    raw = bytearray(24 * width)
+    raw[5 * width : 6 * width] = (1).to_bytes(width, "little") if dtype != "fp64" else np.float64(1).tobytes()
+    one = in_file(tmp_path, "a", dtype, bytes(24 * width), (4, 6))
+    two = in_file(tmp_path, "b", dtype, bytes(raw), (4, 6))
+    delta = compared(one, two).rows[0].delta
+    assert delta is not None
+    smallest = {"fp8_e4m3": 2.0**-9, "fp8_e5m2": 2.0**-16}.get(dtype, 1.0)
+    assert (delta.count, delta.changed, delta.where, delta.max_diff) == (24, 1, (0, 5), smallest)
+
+
+def test_types_without_figures_are_counted(tmp_path: Path) -> None:
+    raw = bytes(range(64))
+    one = in_file(tmp_path, "a", "c64", raw, (8,))
+    two = in_file(tmp_path, "b", "c64", raw[:-1] + b"\x00", (8,))
+    delta = compared(one, two).rows[0].delta
+    assert delta is not None
+    assert (delta.count, delta.changed, delta.max_diff, delta.relative) == (8, 1, None, None)
+
+
+def test_types_that_can_not_be_compared(tmp_path: Path) -> None:
+    one, two = in_file(tmp_path, "a", "fp8_e4m3", bytes(8), (8,)), in_file(tmp_path, "b", "bf16", bytes(16), (8,))
+    found = compared(one, two)
+    assert states(found) == {"dtype": 1}
+    assert found.rows[0].note == "fp8_e4m3 and bf16 are not compared in values"
+
+
+def test_a_tensor_that_can_not_be_read_says_so(tmp_path: Path) -> None:
+    one = models.save(tmp_path / "a", models.state("hf"), config=models.config())
+    with open_checkpoint(one) as source:
+        side = side_of_plan(understand(source))
+        with (one / "model.safetensors").open("r+b") as file:
+            file.truncate(40_000)
+        found = compare(side, side, values=True)
+    assert found.same is None
+    assert {r.state for r in found.rows} >= {"unread"}
+    assert all(r.note for r in found.rows if r.state == "unread")
+
+
+# ---- ranks of a model, sections of a file
+
+
+def test_a_section_beside_a_plain_file(tmp_path: Path) -> None:
+    state = models.state("hf")
+    plain = models.save(tmp_path / "a", state, config=models.config())
+    nested = tmp_path / "b" / "last.ckpt"
+    nested.parent.mkdir()
+    nested.write_bytes(builders.state_dict_bytes({f"model._orig_mod.{k}": v for k, v in state.items()}, "state_dict"))
+    with opened_sides(str(plain), str(nested), values=True) as (a, b):
+        assert states(compare(a, b, values=True)) == {"equal": TOTAL}
