@@ -100,7 +100,7 @@ def _changes(compared: Comparison, what: str) -> tuple[Table | Figure, ...]:
     if not compared.values or compared.same is True:
         return ()
     changes = by_role(compared.rows) if what == "role" else by_layer(compared.rows)
-    changed = [c for c in changes if c.different]
+    changed = [c for c in changes if c.relative and c.relative[-1] > 0]  # what is missing stands in the tree
     if not changed:
         return ()
     columns = (what, "different", f"{CHANGED} least", "median", "most", "elements changed")
