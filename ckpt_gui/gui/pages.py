@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.gui.panels.overview_page import OverviewPage
+from ckpt_gui.gui.panels.plots_page import PlotsPage
 from ckpt_gui.gui.panels.scan_page import ScanPage
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.values_page import ValuesPage
@@ -41,5 +42,6 @@ PAGES: tuple[Page, ...] = (
     Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),
     Page("overview", "O&verview", "What weighs what, and what it takes to load", OverviewPage),
     Page("values", "V&alues", "The true values of any part of a tensor", ValuesPage),
+    Page("plots", "&Plots", "Distribution, heat map, layers and casts of a tensor", PlotsPage),
     Page("scan", "&Scan", "Read every weight, and see what looks wrong", ScanPage),
 )

@@ -6,13 +6,13 @@ class that builds its axes and artists once, and is given data and colours as of
 
 from ckpt_gui.plots.base import DARK, LIGHT, Palette, Plot
 from ckpt_gui.plots.cast import CastPlot
-from ckpt_gui.plots.heat import HeatPlot
+from ckpt_gui.plots.heat import HeatPairPlot, HeatPlot
 from ckpt_gui.plots.histograms import HistogramPlot, HistogramSide
 from ckpt_gui.plots.pair import PairPlot
 from ckpt_gui.plots.save import FORMATS, new_figure, save_figure
 from ckpt_gui.plots.strips import StripPlot
 
 __all__ = [
-    "DARK", "FORMATS", "LIGHT", "CastPlot", "HeatPlot", "HistogramPlot", "HistogramSide", "PairPlot", "Palette", "Plot",
-    "StripPlot", "new_figure", "save_figure",
+    "DARK", "FORMATS", "LIGHT", "CastPlot", "HeatPairPlot", "HeatPlot", "HistogramPlot", "HistogramSide", "PairPlot",
+    "Palette", "Plot", "StripPlot", "new_figure", "save_figure",
 ]  # fmt: skip

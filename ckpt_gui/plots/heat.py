@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ckpt_gui.core.stats import HeatMap
-from ckpt_gui.plots.base import Plot, titled
+from ckpt_gui.plots.base import Palette, Plot, titled
+
+if TYPE_CHECKING:
+    from matplotlib.text import Text
 
 Layer = Literal["mean", "abs_max"]
 _TITLES = {"mean": "Mean of blocks", "abs_max": "Largest |x| of blocks"}
 
 
+MOST_DOWN, MOST_ACROSS = 24, 8  # elements whose values have room
 BAD = "#ffd400"  # of what is not finite: neither scale has it
 
 
@@ -50,3 +54,52 @@ class HeatPlot(Plot):
         self.image.set_cmap(matplotlib.colormaps[name].with_extremes(bad=BAD))
         self.bar.ax.tick_params(colors=self.palette.border, labelcolor=self.palette.muted, labelsize=self.size)
         self.bar.outline.set_edgecolor(self.palette.border)
+
+
+class HeatPairPlot(Plot):
+    """Both layers of a heat map side by side, over axes that move together; few enough elements show their values."""
+
+    def _build(self) -> None:
+        left, right = self.figure.subfigures(1, 2, squeeze=False)[0]
+        self.mean = HeatPlot(left, self.palette, self.size)
+        self.largest = HeatPlot(right, self.palette, self.size)
+        self.largest.axes.sharex(self.mean.axes)
+        self.largest.axes.sharey(self.mean.axes)
+        self.largest.axes.set_ylabel("")
+        self.values: list[Text] = []
+        self.found: HeatMap | None = None
+
+    def show(self, found: HeatMap) -> None:
+        """Show a heat map, or a part of one."""
+        self.found = found
+        self.mean.show(found, "mean")
+        self.largest.show(found, "abs_max")
+        self._write_values(found)
+
+    def recolour(self, palette: Palette, size: float | None = None) -> None:
+        """Take other colours."""
+        for plot in (self.mean, self.largest):
+            plot.recolour(palette, size)
+        super().recolour(palette, size)
+
+    def _colour(self) -> None:
+        for text in self.values:
+            text.set_fontsize(0.82 * self.size)
+
+    def _write_values(self, found: HeatMap) -> None:
+        """Write the values into the elements where they have room."""
+        for text in self.values:
+            text.remove()
+        self.values = []
+        if not found.true_values or found.mean.shape[0] > MOST_DOWN or found.mean.shape[1] > MOST_ACROSS:
+            return
+        largest = float(np.nanmax(np.abs(found.mean), initial=0.0)) or 1.0
+        for (row, column), value in np.ndenumerate(found.mean):
+            strong = abs(value) > 0.55 * largest
+            made = self.mean.axes.text(
+                found.columns[0] + column, found.rows[0] + row, "" if np.isnan(value) else f"{value:.2g}",
+                ha="center", va="center", clip_on=True, color="#ffffff" if strong else "#1a1f26",
+            )  # fmt: skip
+            made.set_in_layout(False)
+            self.values.append(made)
+        self._colour()
