@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.roles import role_of
 from ckpt_gui.core.scan import Strip, roles_of, scan, strip
 from ckpt_gui.core.stats import StatsCache, cast_stats, heat_map, tensor_stats
 from ckpt_gui.core.tables import Table, cast_table, heat_table, histogram_table, strip_table
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.wording import capital
 from ckpt_gui.plots import CastPlot, HeatPairPlot, HistogramPlot, HistogramSide, Plot, StripPlot
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _distribution(plan: Plan, ref: TensorRef, _: str, job: Job) -> TensorStats:
 
 
 def _draw_distribution(plot: HistogramPlot, found: TensorStats, ref: TensorRef) -> None:
-    plot.show((HistogramSide.of(found.dtype, found),), found.caption or "Values")
+    plot.show((HistogramSide.of(found.dtype, found),), capital(found.caption))
 
 
 def _distribution_table(found: TensorStats) -> Table:
@@ -68,14 +68,8 @@ def _heat(plan: Plan, ref: TensorRef, _: str, job: Job) -> Any:
 
 
 def _layers(plan: Plan, ref: TensorRef, _: str, job: Job) -> Strip:
-    role = next((role_of(plan, entry) for entry in plan.weights if ref in entry.inputs), None)
-    found = None
-    if role is not None and role.layer is not None:
-        found = scan(
-            plan, progress=job.progress, cancelled=job.cancelled, cache=StatsCache(),
-            only=lambda other: other.name == role.name,
-        )  # fmt: skip
-    if found is None or not roles_of(found):
+    found = scan(plan, progress=job.progress, cancelled=job.cancelled, cache=StatsCache(), like=ref)
+    if not roles_of(found):
         text = "This tensor has no like in other layers."
         raise CheckpointError("missing-tensor", text, fix="Choose one that every layer has.", key=ref.key)
     return strip(found, roles_of(found)[0])

@@ -61,6 +61,7 @@ class PlotsPage(QWidget):
         self.buttons = self._make_buttons()
         self._lay_out()
         self._connect()
+        self._on_tensor(self.choice.ref)
         self.turn_to(VIEWS[0].name)
 
     def _make_buttons(self) -> dict[str, QToolButton]:
@@ -104,7 +105,7 @@ class PlotsPage(QWidget):
 
     def _connect(self) -> None:
         session = self._session
-        self.choice.chosen.connect(lambda _: self._calculate())
+        self.choice.chosen.connect(self._on_tensor)
         self.target.activated.connect(lambda _: self._calculate())
         self.copy_button.clicked.connect(lambda: self.canvases[self.view.name].copy())
         self.save_button.clicked.connect(self._ask_where)
@@ -121,6 +122,11 @@ class PlotsPage(QWidget):
         self.stack.setCurrentWidget(self.canvases[name])
         self.target.setVisible(name == "cast")
         self._name("")
+        self._calculate()
+
+    def _on_tensor(self, ref: TensorRef | None) -> None:
+        if ref is not None and ref.dtype == self.target.currentData():  # a cast to its own type shows nothing
+            self.target.setCurrentIndex((self.target.currentIndex() + 1) % self.target.count())
         self._calculate()
 
     def showEvent(self, event: QShowEvent) -> None:
