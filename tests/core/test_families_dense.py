@@ -69,7 +69,7 @@ def written(export: Export) -> Source:
         out = np.zeros(entry.output.nbytes, np.uint8)
         open_part(export.plan.source, Part(entry.key, entry), export.plan.dims).read_into(0, out)
         arrays[entry.key] = out.view(np.float32).reshape(entry.output.shape)
-    beside = {name: json.loads(text) for name, text in export.texts.items()}
+    beside = {name: json.loads(text) for name, text in export.texts.items() if name.endswith(".json")}
     origin = export.plan.source.sidecars.config  # as the report of an export keeps it
     return models.source(arrays, beside.get("config.json", origin))
 
