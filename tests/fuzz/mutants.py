@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 import random
+import tempfile
 import time
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,9 @@ import numpy as np
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from tests import builders as b
+from tests.core.formats.test_dcp import save_parts
+from tests.core.formats.test_gguf import PLAIN, gguf
+from tests.core.formats.test_torch_legacy import TAR_BODY, tar_bytes, tar_members
 
 MAX_SECONDS = 60  # a guard against hangs, not a measurement
 MAX_READ = 1 << 20
@@ -38,12 +43,27 @@ class Good(NamedTuple):
     Attributes:
         suffix: The ending of its name.
         data: Its bytes.
-        reference: Reads it, or raises anything.
+        reference: Reads it, or raises anything; None where no other reader is to be trusted with mutants.
+        name: Its name in a folder, where it is opened as a part of one.
+        beside: The other files of that folder.
     """
 
     suffix: str
     data: bytes
-    reference: Callable[[Path], Tensors] | None
+    reference: Callable[[Path], Tensors] | None = None
+    name: str = ""
+    beside: Mapping[str, bytes] = {}
+
+    def put(self, path: Path, data: bytes) -> Path:
+        """Write a mutant, and what belongs beside it; return what is to be opened."""
+        if not self.name:
+            path.write_bytes(data)
+            return path
+        folder = path.with_suffix(".d") / str(len(self.beside))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in {**self.beside, self.name: data}.items():
+            (folder / name).write_bytes(content)
+        return folder
 
 
 def _arrays() -> dict[str, np.ndarray]:
@@ -75,6 +95,29 @@ def _npz() -> bytes:
     return out.getvalue()
 
 
+def _dcp() -> Good:
+    """The metadata of a distributed checkpoint, beside its parts."""
+    import torch
+
+    tensors = {k: torch.tensor(a) for k, a in _arrays().items()}
+    cuts = {k: [((0,) * t.dim(), tuple(t.shape))] for k, t in tensors.items()}
+    cuts["model.embed_tokens.weight"] = [((0, 0), (3, 5)), ((3, 0), (5, 5))]
+    with tempfile.TemporaryDirectory() as folder:
+        save_parts(Path(folder) / "c", tensors, cuts)
+        found = {path.name: path.read_bytes() for path in (Path(folder) / "c").iterdir()}
+    return Good("", found.pop(".metadata"), None, ".metadata", found)
+
+
+def _index() -> Good:
+    """The index of two shards, beside them."""
+    arrays = _arrays()
+    shards = {f"model-0000{n}-of-00002.safetensors": list(arrays)[n - 1 :: 2] for n in (1, 2)}
+    data = b.index_bytes({key: name for name, keys in shards.items() for key in keys}, 256)
+    beside = {name: b.safetensors_bytes({k: arrays[k] for k in keys}, {"format": "pt"}) for name, keys in shards.items()}
+    return Good("", data, None, "model.safetensors.index.json", beside)
+
+
+@lru_cache
 def good_files() -> Mapping[str, Good]:
     """The files that are mutated."""
     return {
@@ -82,8 +125,12 @@ def good_files() -> Mapping[str, Good]:
         "torch": Good(".pt", _torch(legacy=False), _read_torch),
         "zip": Good(".pt", _zip(zipfile.ZIP_STORED), _read_torch),
         "deflated": Good(".pt", _zip(zipfile.ZIP_DEFLATED), _read_torch),
-        "legacy": Good(".pt", _torch(legacy=True), None),  # torch reserves whatever a mutant claims
+        "legacy": Good(".pt", _torch(legacy=True)),  # torch reserves whatever a mutant claims
         "npz": Good(".npz", _npz(), _read_npz),
+        "tar": Good(".tar", tar_bytes(tar_members(b.pickled(TAR_BODY)))),  # torch would unpickle it as it is
+        "gguf": Good(".gguf", gguf(PLAIN)),
+        "dcp": _dcp(),
+        "index": _index(),
     }
 
 
@@ -162,7 +209,7 @@ def judge(path: Path, good: Good, data: bytes, *, use_reference: bool = True) ->
         AssertionError: It took too long, or read something else than the reference does.
         Exception: Anything that is not a `CheckpointError` is a mistake of ours.
     """
-    path.write_bytes(data)
+    path = good.put(path, data)
     began = time.monotonic()
     ours, warned = _ours(path)
     took = time.monotonic() - began

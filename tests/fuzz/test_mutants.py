@@ -1,4 +1,4 @@
-"""A thousand seeded mutants of six good files: refused with a sentence, or read as the reference reads them."""
+"""A thousand seeded mutants of ten good files: refused with a sentence, or read as the reference reads them."""
 
 from __future__ import annotations
 

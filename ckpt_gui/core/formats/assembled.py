@@ -229,6 +229,8 @@ def is_grid(shape: tuple[int, ...], boxes: Sequence[tuple[tuple[int, ...], tuple
     filled = [box for box in boxes if 0 not in box[1]]
     if any(len(offsets) != len(shape) or len(sizes) != len(shape) for offsets, sizes in filled):
         return False
+    if not filled:  # a tensor without elements
+        return 0 in shape
     cells = 1
     for d, size in enumerate(shape):
         starts = sorted({offsets[d] for offsets, _ in filled})

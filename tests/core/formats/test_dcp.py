@@ -94,6 +94,14 @@ def test_saved_by_torch(tmp_path):
         assert {r.key: made.read(r) for r in made.refs} == {key: raw(tensor) for key, tensor in model.items()}
 
 
+@pytest.mark.parametrize("cuts", [[((0, 0), (0, 5))], [((0, 0), (0, 2)), ((0, 2), (0, 3))]])
+def test_a_tensor_without_elements(tmp_path, cuts):
+    save_parts(tmp_path / "c", {"none": torch.zeros(0, 5), "one": torch.ones(1)}, {"none": cuts, "one": [((0,), (1,))]})
+    with open_checkpoint(tmp_path / "c") as source:
+        assert [(r.key, r.shape, source.read(r)) for r in source.refs if r.key == "none"] == [("none", (0, 5), b"")]
+        assert source.problems == ()
+
+
 def test_a_missing_or_short_part_names_its_tensors(tmp_path):
     save_parts(tmp_path / "c", TENSORS, CUTS)
     shutil.copytree(tmp_path / "c", tmp_path / "d")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import random
 import struct
 import tarfile
@@ -34,13 +35,17 @@ GOOD = {
 def opens_or_raises(data, suffix=".bin"):
     with tempfile.TemporaryDirectory() as folder:
         path = b.write(Path(folder) / f"x{suffix}", data)
-        try:
-            with open_checkpoint(path) as source:
-                for ref in source.refs:
-                    if ref.nbytes < 1 << 20:
-                        source.read(ref)
-        except CheckpointError:
-            return False
+        return [reads_or_raises(path, salvage=salvage) for salvage in (True, False)][-1]
+
+
+def reads_or_raises(path, **options):
+    try:
+        with open_checkpoint(path, **options) as source:
+            for ref in source.refs:
+                if ref.nbytes < 1 << 20:
+                    source.read(ref)
+    except CheckpointError:
+        return False
     return True
 
 
@@ -168,6 +173,83 @@ def test_metadata_of_any_objects(fields):
         b.write(Path(folder) / ".metadata", b.pickled(b.obj(b.name(DCP, "Metadata"), b.dict_of(fields))))
         with contextlib.suppress(CheckpointError), open_checkpoint(folder) as source:
             assert source.container == "dcp"
+
+
+SHARD = b.safetensors_bytes({"a": W}, {"format": "pt"})
+
+
+def folder_or_raises(found):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in found.items():
+            b.write(Path(folder) / name, data)
+        reads_or_raises(folder)
+
+
+def as_json(value):
+    return json.dumps(value).encode("utf-8", "surrogatepass")
+
+
+INDEX = st.fixed_dictionaries(
+    {},
+    optional={
+        "weight_map": st.dictionaries(
+            st.sampled_from(["a", "b", ""]) | st.text(max_size=3),
+            st.sampled_from(["x.safetensors", "y.safetensors", "../x", "x.safetensors.index.json"]) | JSON,
+        )
+        | JSON,
+        "metadata": st.dictionaries(st.just("total_size"), JSON) | JSON,
+    },
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(INDEX.map(as_json) | st.binary(max_size=60))
+def test_index_of_any_json(index):
+    folder_or_raises({"x.safetensors": SHARD, "x.safetensors.index.json": index})
+
+
+SIDE = st.dictionaries(st.sampled_from(["model_type", "dim", "quantization_config", "text_config"]), JSON)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIDE.map(as_json) | st.binary(max_size=60), SIDE.map(as_json), JSON.map(as_json))
+def test_sidecars_of_any_json(config, params, report):
+    sidecars = {"config.json": config, "params.json": params, "EXPORT_REPORT.json": report}
+    folder_or_raises({"x.safetensors": SHARD, **sidecars})
+
+
+GGUF_KEYS = st.sampled_from(["general.architecture", "general.alignment", "llama.block_count", "split.count", "x"])
+GGUF_VALUES = st.sampled_from([4, 6, 8, 9, 11]) | st.integers(0, 20)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(GGUF_KEYS, GGUF_VALUES, CHUNKS), max_size=5), st.lists(CHUNKS, max_size=12))
+def test_gguf_of_any_values(values, chunks):
+    head = b"".join(struct.pack("<Q", len(k)) + k.encode() + struct.pack("<I", kind) + v for k, kind, v in values)
+    opens_or_raises(b"GGUF" + struct.pack("<IQQ", 3, 1, len(values)) + head + b"".join(chunks), ".gguf")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(range(46)), st.binary(min_size=1, max_size=4)), min_size=1, max_size=4))
+def test_directories_of_any_numbers(changes):
+    data = bytearray(GOOD["torch"])
+    at = data.rindex(b"PK\x01\x02")
+    for offset, new in changes:
+        data[at + offset : at + offset + len(new)] = new
+    opens_or_raises(bytes(data))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PIECES, max_size=30), st.lists(PIECES, max_size=10))
+def test_programs_of_any_opcodes(pieces, constants):
+    more = [("archive/constants.pkl", b"\x80\x02" + b"".join(constants) + b".")]
+    opens_or_raises(b.torch_bytes(b"".join(pieces), {"0": W}, more=more))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["safetensors", "torch", "foreign"]), st.integers(0, 2000), st.binary(max_size=40))
+def test_what_is_whole_of_any_cut(kind, cut, tail):
+    opens_or_raises(GOOD[kind][: max(0, len(GOOD[kind]) - cut)] + tail)
 
 
 @pytest.mark.parametrize("kind", GOOD)
