@@ -105,12 +105,13 @@ def _batch(seed: int, count: int, keep: Path, report: Any) -> None:
 
 
 def _print(verdicts: Counter[tuple[str, str]], failures: list[str], growth: int, seconds: float) -> None:
-    names = ("refused", "opened", *ALLOWED)
+    seen = {name for _, name in verdicts}
+    names = ("refused", "opened", *(name for name in ALLOWED if name in seen))
     print(f"{'':12}" + "".join(f"{name:>9}" for name in names))
     for kind in dict.fromkeys(kind for kind, _ in sorted(verdicts)):
         print(f"{kind:12}" + "".join(f"{verdicts[kind, name]:9,}" for name in names))
-    for name, meaning in ALLOWED.items():
-        print(f"{name}: {meaning}")
+    for name, (verdict, meaning) in ALLOWED.items():
+        print(f"{name + ':':5}{verdict:28} {meaning}")
     count = sum(verdicts.values()) + len(failures)
     print(f"{count:,} mutants in {seconds:.0f} s, memory grew by {growth >> 10:,} MB at most, {len(failures)} failures")
     for failure in failures[:20]:

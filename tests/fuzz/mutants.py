@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats import open_checkpoint, verify_checksums
 from tests import builders as b
 from tests.core.formats.test_dcp import save_parts
 from tests.core.formats.test_gguf import PLAIN, gguf
@@ -29,12 +29,28 @@ MAX_SECONDS = 60  # a guard against hangs, not a measurement
 MAX_READ = 1 << 20
 Tensors = dict[tuple[str, ...], tuple[str, tuple[int, ...], bytes]]
 
-# Where ours may differ from the reference, by id; anything else is a failure.
+# Where ours may differ from the reference, by id: what ours does, with the code that it tells. Anything else fails.
 ALLOWED = {
-    "D1": "ours refuses, the reference opens: duplicate keys, ambiguous archives, checksums, sizes that do not fit",
-    "D2": "the reference refuses, ours opens with a finding: trailing bytes, other classes, a damaged tensor by name",
-    "D3": "the reference refuses, ours opens without one: what only the reference asks for (a version record, a flag)",
+    "D1": ("refused: ambiguous-archive", "records that two readers see differently: names, places, sizes"),
+    "D2": (
+        "refused: crc-mismatch",
+        "a pickle or a version that does not fit its checksum, which torch does not compare",
+    ),
+    "D3": ("refused: damaged", "what lenient readers pass over: keys that stand twice, fields of a zip's directory"),
+    "D4": ("refused: limit-exceeded", "what inflates, nests or repeats without end"),
+    "D5": ("refused: truncated", "a file that ends before its last tensor, where the reference reads others"),
+    "D6": ("refused: unsafe-pickle", "a pickle that names what a permissive loader would run"),
+    "D7": ("opened: trailing-bytes", "bytes after the end: described, and left out of an export"),
+    "D8": ("opened: foreign-object", "classes that are inert here: named"),
+    "D9": ("opened: unsafe-pickle", "names that would run: told, the tensors are listed"),
+    "D10": ("opened: damaged", "one tensor does not fit its storage: named, the others are listed"),
+    "D11": ("opened: metadata-format", "a record or a format that only the reference asks for"),
+    "D12": ("opened: crc-mismatch", "data that does not fit its checksum: told by --deep and before an export"),
+    "D13": ("opened: missing-tensor", "a tensor without data: named"),
+    "D14": ("opened: ambiguous-archive", "one record that is described in two ways: its tensor is not read"),
+    "D15": ("opened: legacy-container", "a form that the reference reads no more"),
 }
+_IDS = {verdict: number for number, (verdict, _) in ALLOWED.items()}
 
 
 class Good(NamedTuple):
@@ -113,7 +129,9 @@ def _index() -> Good:
     arrays = _arrays()
     shards = {f"model-0000{n}-of-00002.safetensors": list(arrays)[n - 1 :: 2] for n in (1, 2)}
     data = b.index_bytes({key: name for name, keys in shards.items() for key in keys}, 256)
-    beside = {name: b.safetensors_bytes({k: arrays[k] for k in keys}, {"format": "pt"}) for name, keys in shards.items()}
+    beside = {
+        name: b.safetensors_bytes({k: arrays[k] for k in keys}, {"format": "pt"}) for name, keys in shards.items()
+    }
     return Good("", data, None, "model.safetensors.index.json", beside)
 
 
@@ -207,41 +225,44 @@ def judge(path: Path, good: Good, data: bytes, *, use_reference: bool = True) ->
 
     Raises:
         AssertionError: It took too long, or read something else than the reference does.
+        KeyError: A difference that is not allowed.
         Exception: Anything that is not a `CheckpointError` is a mistake of ours.
     """
     path = good.put(path, data)
     began = time.monotonic()
-    ours, warned = _ours(path)
+    ours, told = _ours(path)
     took = time.monotonic() - began
     assert took < MAX_SECONDS, f"took {took:.1f} s"
     if good.reference is None or not use_reference:
         return "refused" if ours is None else "opened"
     theirs = _theirs(good, path)
     if ours is None:
-        return "refused" if theirs is None else "D1"
+        return "refused" if theirs is None else _IDS[f"refused: {told}"]
     if theirs is None:
-        return "D2" if warned else "D3"
+        return _IDS[f"opened: {told}"]
     for key, value in ours.items():
         if key in theirs and value is not None:
             _, shape, raw = theirs[key]
             assert value == (shape, raw), f"{key} is not what the reference reads"
-    assert warned or ours.keys() == theirs.keys(), "not the tensors that the reference lists"
+    assert told or ours.keys() == theirs.keys(), "not the tensors that the reference lists"
     return "opened"
 
 
-def _ours(path: Path) -> tuple[dict[tuple[str, ...], Any] | None, bool]:
-    """Return shape and bytes by path (None for a tensor that cannot be read), and whether there is any finding."""
+def _ours(path: Path) -> tuple[dict[tuple[str, ...], Any] | None, str]:
+    """Return shape and bytes by path (None for a tensor that cannot be read), and the code of what is told first."""
     found: dict[tuple[str, ...], Any] = {}
+    told = ""
     try:
         with open_checkpoint(path) as source:
             for ref in source.refs:
                 try:
                     found[ref.path] = (ref.shape, source.read(ref)) if ref.nbytes <= MAX_READ else None
-                except CheckpointError:
-                    found[ref.path] = None
-            return found, bool(source.problems) or None in found.values()
-    except CheckpointError:
-        return None, True
+                except CheckpointError as error:
+                    found[ref.path], told = None, error.code
+            told = next((p.code for p in source.problems), told)
+            return found, told or next((p.code for p in verify_checksums(source) if p.severity == "error"), "")
+    except CheckpointError as error:
+        return None, error.code
 
 
 def _theirs(good: Good, path: Path) -> Tensors | None:

@@ -12,6 +12,7 @@ from ckpt_gui.core.keys import safe_text
 _EOCD = struct.Struct("<4s4H2LH")
 _EOCD64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
+_NEWEST = 63  # tenths of the version of the format that is needed
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 
 
@@ -44,9 +45,10 @@ def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
         )
     _, disk, start_disk, here, count, size, start, comment = _EOCD.unpack_from(tail, at)
     end = file.size - window + at
-    if (disk or start_disk or here != count) and disk != 0xFFFF and count != 0xFFFF:
+    is_large = U32 in (size, start) or count == 0xFFFF or tail[at - _LOCATOR.size : at][:4] == b"PK\x06\x07"
+    if not {disk, start_disk} <= ({0, 0xFFFF} if is_large else {0}) or here != count:
         fail(file, "it is one part of a split archive")
-    if U32 in (size, start) or count == 0xFFFF or tail[at - _LOCATOR.size : at][:4] == b"PK\x06\x07":
+    if is_large:
         count, size, start = _read_zip64(file, end)
     if start + size > end or end + _EOCD.size + comment > file.size:
         fail(file, "its directory lies outside the file")
@@ -56,9 +58,11 @@ def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
 def _read_zip64(file: HeldFile, end: int) -> tuple[int, int, int]:
     if end < _LOCATOR.size + _EOCD64.size:
         fail(file, "its directory (zip64) is missing")
-    magic, _, at, _ = _LOCATOR.unpack(file.read(end - _LOCATOR.size, _LOCATOR.size))
+    magic, disk, at, disks = _LOCATOR.unpack(file.read(end - _LOCATOR.size, _LOCATOR.size))
     if magic != b"PK\x06\x07" or at + _EOCD64.size > end:
         fail(file, "its directory (zip64) is missing")
+    if disk or disks > 1:
+        fail(file, "it is one part of a split archive")
     magic, _, _, _, disk, start_disk, here, count, size, start = _EOCD64.unpack(file.read(at, _EOCD64.size))
     if magic != b"PK\x06\x06" or disk or start_disk or here != count:
         fail(file, "its directory (zip64) is damaged")
@@ -93,6 +97,9 @@ def _record(file: HeldFile, fields: tuple[Any, ...], raw: bytes, extra: bytes) -
         name = raw.decode("cp437")
     if flags & 0x2041:
         fail(file, f"record `{safe_text(name)}` is encrypted", fix="Save it without a password.")
+    odd = _unsupported(fields)
+    if odd:
+        fail(file, f"record `{safe_text(name)}` {odd}")
     if method not in (STORED, DEFLATED):
         fail(file, f"record `{safe_text(name)}` is packed by method {method}, which torch does not write")
     if fields[15] & 0x10 and size:  # torch then returns whatever lies in memory
@@ -102,6 +109,15 @@ def _record(file: HeldFile, fields: tuple[Any, ...], raw: bytes, extra: bytes) -
     if method == STORED and packed != size:
         fail(file, f"record `{safe_text(name)}` has two sizes", code="ambiguous-archive")
     return Record(name, method, crc, packed, size, start)
+
+
+def _unsupported(fields: tuple[Any, ...]) -> str | None:
+    """Return what no reader of today does for a record, or None."""
+    if fields[2] & 0xFF > _NEWEST:
+        return f"asks for version {(fields[2] & 0xFF) / 10} of the format"
+    if fields[3] & 0x20:
+        return "is a patch to another file"
+    return "lies in another part of a split archive" if fields[13] > 1 else None
 
 
 def _zip64_fields(file: HeldFile, name: str, extra: bytes, values: tuple[int, int, int]) -> tuple[int, ...]:

@@ -159,6 +159,14 @@ def test_a_damaged_local_header_names_its_tensor(tmp_path):
 
 
 @pytest.mark.case(66)
+def test_a_damaged_header_of_an_empty_record(tmp_path):
+    data = bytearray(b.torch_bytes(b.dict_of({"none": b.tensor("0", [0])}), {"0": b""}))
+    data[data.index(b"archive/data/0") - 30] ^= 1
+    with open_checkpoint(b.write(tmp_path / "x.pt", bytes(data))) as source:
+        assert [f.keys for f in verify_checksums(source)] == [("none",)]
+
+
+@pytest.mark.case(66)
 def test_written_without_checksums(tmp_path):
     torch.serialization.set_crc32_options(False)
     try:

@@ -107,6 +107,15 @@ def test_central_entries_that_overlap(tmp_path):
     assert code_of(b.write(tmp_path / "x.pt", changed)) == "ambiguous-archive"
 
 
+@pytest.mark.case(64, 68)
+@pytest.mark.parametrize(("offset", "value"), [(6, 64), (8, 1), (8, 0x20), (8, 0x40), (10, 12), (34, 2)])
+def test_records_that_other_readers_refuse(tmp_path, offset, value):
+    """A newer version, encryption, a patch, another method, another disk."""
+    data = bytearray(b.torch_bytes(b.dict_of({"w": b.tensor("0", [6])}), {"0": W}))
+    data[data.rindex(b"archive/data/0") - 46 + offset] |= value
+    assert code_of(b.write(tmp_path / "x.pt", bytes(data))) == "damaged"
+
+
 def test_a_record_marked_as_a_folder(tmp_path):
     """Torch takes it for a folder and returns whatever lies in memory."""
     data = bytearray(b.torch_bytes(b.dict_of({"w": b.tensor("0", [6])}), {"0": W}))
