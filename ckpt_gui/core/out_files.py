@@ -148,6 +148,8 @@ def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
         tree, extra = _same_tree(export, entries, leaves, len(made))
         if not {part.name for part in made.values()} <= {leaf.record for leaf in torch_layout.leaves(tree)}:
             tree, extra = leaves, []  # weights within a pickled object: they come out of it
+    elif export.layout and export.target.layout != "same" and (section := KINDS[export.layout.name].section):
+        tree = {section: leaves}
     parts = (*made.values(), *extra)
     keys = {key: leaf.record for key, leaf in leaves.items()}
     return OutFile(name, parts, keys, torch_layout.layout(tree), tuple(torch_layout.leaves(tree)))

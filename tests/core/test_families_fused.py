@@ -236,6 +236,24 @@ def qwen3_moe_litgpt(state: State) -> State:
     )  # fmt: skip
 
 
+def qwen3_moe_torchtitan(before: str, ends: tuple[str, str, str], *names: tuple[str, str]) -> Callable[[State], State]:
+    """The experts of a layer stacked, each matrix by itself."""
+
+    def made(state: State) -> State:
+        stacked = {key: value for key, value in state.items() if ".experts." not in key}
+        for n in range(DIMS["layers"]):
+            for name, end in zip(MATRICES, ends, strict=True):
+                parts = [state[f"model.layers.{n}.mlp.experts.{e}.{name}.weight"] for e in range(DIMS["experts"])]
+                stacked[f"layers.{n}.moe.{before}{end}"] = np.stack(parts)
+        return renamed(
+            stacked, ("^model.layers", "layers"), ("^model.embed_tokens", "tok_embeddings"), ("^model.norm", "norm"),
+            *names, ("self_attn", "attention"), ("o_proj", "wo"), ("input_layernorm", "attention_norm"),
+            ("post_attention_layernorm", "ffn_norm"), (r"mlp\.gate", "moe.router.gate"),
+        )  # fmt: skip
+
+    return made
+
+
 def llama4_torchtune(state: State) -> State:
     made = {}
     for key, value in state.items():
@@ -269,6 +287,12 @@ LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
     ("qwen2-moe", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("qwen3-moe", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("qwen3-moe", "litgpt"): qwen3_moe_litgpt,
+    ("qwen3-moe", "torchtitan"): qwen3_moe_torchtitan(
+        "routed_experts.inner_experts.", ("w1_EFD", "w3_EFD", "w2_EDF"), (r"([qkv])_proj", r"qkv_linear.w\1")
+    ),
+    ("qwen3-moe", "torchtitan-old"): qwen3_moe_torchtitan(
+        "experts.", ("w1", "w3", "w2"), (r"([qkv])_proj", r"w\1"), ("^lm_head", "output")
+    ),
     ("deepseek-v3", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
     ("llama4", "torchtune"): llama4_torchtune,
     ("deepseek-v3", "deepseek"): deepseek_own,

@@ -73,6 +73,7 @@ MLLAMA_VISION: dict[str, Any] = {
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "phi": ("PhiConfig", BASE, "phi"),
     "phi-norms": ("PhiConfig", {**BASE, "qk_layernorm": True}, "phi"),
+    "phi-tied": ("PhiConfig", {**BASE, "tie_word_embeddings": True}, "phi"),
     "phi3": ("Phi3Config", {**BASE, "pad_token_id": 0}, "phi3"),
     "phi3-all-heads": ("Phi3Config", {**ALL_HEADS, "pad_token_id": 0}, "phi3"),
     "phi3-long": (
@@ -98,11 +99,23 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "gpt-neox": ("GPTNeoXConfig", ALL_HEADS, "gpt-neox"),
     "gpt-neox-base": ("GPTNeoXConfig", {**ALL_HEADS, "rotary_pct": 0.5, "rotary_emb_base": 5000}, "gpt-neox"),
     "gpt-neox-no-bias": ("GPTNeoXConfig", {**ALL_HEADS, "attention_bias": False}, "gpt-neox"),
+    "gpt-neox-tied": ("GPTNeoXConfig", {**ALL_HEADS, "tie_word_embeddings": True}, "gpt-neox"),
+    "mixtral-tied": (
+        "MixtralConfig",
+        {**BASE, "num_local_experts": 4, "head_dim": 16, "tie_word_embeddings": True},
+        "mixtral",
+    ),
     "mixtral": ("MixtralConfig", {**BASE, "num_local_experts": 4, "head_dim": 16}, "mixtral"),
     "qwen2-moe": (
         "Qwen2MoeConfig",
         {**BASE, "num_experts": 4, "moe_intermediate_size": 20, "shared_expert_intermediate_size": 40}
         | {"mlp_only_layers": [1], "num_experts_per_tok": 2},
+        "qwen2-moe",
+    ),
+    "qwen2-moe-every-second": (
+        "Qwen2MoeConfig",
+        {**BASE, "num_experts": 4, "moe_intermediate_size": 20, "shared_expert_intermediate_size": 40}
+        | {"decoder_sparse_step": 2, "qkv_bias": False, "num_experts_per_tok": 2},
         "qwen2-moe",
     ),
     "qwen3-moe": ("Qwen3MoeConfig", {**MOE, "num_experts": 4, "mlp_only_layers": [1]}, "qwen3-moe"),

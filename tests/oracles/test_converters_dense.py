@@ -341,3 +341,74 @@ def test_torchtune_qwen3(saved: Path, tmp_path: Path) -> None:
     out = tiny.export(saved, tmp_path / "tune", "torchtune")
     assert tiny.differing(tiny.read(out), wanted) == []
     assert_back(wanted, saved, tmp_path / "own", "model.pt")
+
+
+# --------------------------------------------------------------------------------------------------------------- Google
+
+
+def google(saved: Path) -> State:
+    """What Google's own files have, by its model's parameter names, written a second time."""
+    state, made = tiny.read(saved), {}
+    for key, value in state.items():
+        if "k_proj" in key or "v_proj" in key:
+            continue
+        if "q_proj" in key:
+            value = torch.cat([state[key.replace("q_proj", name)] for name in ("q_proj", "k_proj", "v_proj")])
+        made[key] = value
+    return renamed(
+        made, {"model.embed_tokens": "embedder", ".q_proj": ".qkv_proj", "q_norm": "query_norm", "k_norm": "key_norm"}
+    )
+
+
+def google_logits(state: State, config: Any) -> Tensor:
+    """The forward pass of gemma_pytorch's `model.py`, for Gemma 1 and 2."""
+    two, size = config.model_type == "gemma2", config.head_dim
+    heads, kv = config.num_attention_heads, config.num_key_value_heads
+    length = dense.IDS.shape[1]
+    angles = torch.outer(torch.arange(length), 1 / 10000 ** (torch.arange(0, size, 2) / size))
+    turn = torch.polar(torch.ones_like(angles), angles)[None, :, None]
+
+    def norm(name: str, x: Tensor) -> Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + config.rms_norm_eps) * (1 + state[name + ".weight"])
+
+    def rotated(x: Tensor) -> Tensor:
+        first, second = x.chunk(2, dim=-1)
+        made = torch.complex(first, second) * turn
+        return torch.cat((made.real, made.imag), dim=-1)
+
+    x = state["embedder.weight"][dense.IDS] * config.hidden_size**0.5
+    mask = torch.full((length, length), -1e30).triu(1)
+    local = mask + torch.full((length, length), -1e30).tril(-config.sliding_window) if two else mask
+    for n in range(config.num_hidden_layers):
+        at = f"model.layers.{n}."
+        qkv = norm(at + "input_layernorm", x) @ state[at + "self_attn.qkv_proj.weight"].T
+        q, k, v = (part.unflatten(-1, (-1, size)) for part in qkv.split((heads * size, kv * size, kv * size), dim=-1))
+        q, k = rotated(q), rotated(k).repeat_interleave(heads // kv, 2)
+        scale = config.query_pre_attn_scalar**-0.5 if two else size**-0.5
+        scores = (q.transpose(1, 2) * scale) @ k.permute(0, 2, 3, 1)
+        if two:
+            scores = config.attn_logit_softcapping * torch.tanh(scores / config.attn_logit_softcapping)
+        scores = scores + (local if two and n % 2 == 0 else mask)
+        y = (scores.softmax(-1) @ v.repeat_interleave(heads // kv, 2).transpose(1, 2)).transpose(1, 2).flatten(2)
+        y = y @ state[at + "self_attn.o_proj.weight"].T
+        x = x + (norm(at + "post_attention_layernorm", y) if two else y)
+        y = norm(at + ("pre_feedforward_layernorm" if two else "post_attention_layernorm"), x)
+        gate, up = (y @ state[f"{at}mlp.{name}_proj.weight"].T for name in ("gate", "up"))
+        y = (torch.nn.functional.gelu(gate, approximate="tanh") * up) @ state[at + "mlp.down_proj.weight"].T
+        x = x + (norm(at + "post_feedforward_layernorm", y) if two else y)
+    logits = norm("model.norm", x) @ state["embedder.weight"].T
+    cap = getattr(config, "final_logit_softcapping", None)
+    return cap * torch.tanh(logits / cap) if cap else logits
+
+
+@kinds("gemma", "gemma2", "gemma3")
+def test_google(saved: Path, tmp_path: Path) -> None:
+    out = tiny.export(saved, tmp_path / "google", "google")
+    state = torch.load(out / "model.ckpt", weights_only=True)["model_state_dict"]
+    assert tiny.differing(state, google(saved)) == []
+    buffers = {"freqs_cis": torch.ones(4, 4, dtype=torch.complex64)}
+    assert_back({"model_state_dict": {**google(saved), **buffers}}, saved, tmp_path / "own", "model.ckpt")  # type: ignore[dict-item]
+    config = tiny.load(saved).config
+    if config.model_type != "gemma3_text":
+        wanted = dense.logits_of(saved)
+        assert (google_logits(state, config) - wanted).abs().max() <= 2e-5 * wanted.abs().max().clamp(min=1)

@@ -142,6 +142,48 @@ def test_litgpts_converters_and_model(case: str, tmp_path: Path) -> None:
         assert close(model(tiny.IDS), wanted_logits(saved))
 
 
+# --------------------------------------------------------------------------------------------------------- torchtitan
+
+
+@pytest.mark.parametrize(
+    ("layout", "experts", "head", "q"),
+    [
+        ("torchtitan", ("routed_experts.inner_experts.w1_EFD", "w3_EFD", "w2_EDF"), "lm_head", "qkv_linear.w"),
+        ("torchtitan-old", ("experts.w1", "w3", "w2"), "output", "w"),
+    ],
+)
+@pytest.mark.parametrize("case", ["qwen3-moe", "qwen3-moe-all"])
+def test_torchtitans_qwen3_moe(
+    case: str, layout: str, experts: tuple[str, ...], head: str, q: str, tmp_path: Path
+) -> None:
+    """Its adapter, written a second time: matrices of experts stacked as they are, a dense layer beside them."""
+    saved = moe.save(case, tmp_path / "saved")
+    before = experts[0].rpartition(".")[0] + "."
+    names = dict(zip(("gate_proj", "up_proj", "down_proj"), (experts[0].rpartition(".")[2], *experts[1:]), strict=True))
+    wanted: State = {}
+    stacks: dict[str, dict[int, Tensor]] = {}
+    for key, value in tiny.read(saved).items():
+        parts = key.removeprefix("model.").split(".")
+        if ".experts." in key:
+            stacks.setdefault(f"layers.{parts[1]}.moe.{before}{names[parts[5]]}", {})[int(parts[4])] = value
+        elif parts[0] != "layers":
+            top = {"embed_tokens": "tok_embeddings", "norm": "norm", "lm_head": head}
+            wanted[f"{top[parts[0]]}.weight"] = value
+        else:
+            inner = {
+                "mlp.gate": "moe.router.gate", "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3",
+                "mlp.down_proj": "feed_forward.w2", "input_layernorm": "attention_norm",
+                "post_attention_layernorm": "ffn_norm", "self_attn.o_proj": "attention.wo",
+                **{f"self_attn.{x}_proj": f"attention.{q}{x}" for x in "qkv"},
+                **{f"self_attn.{x}_norm": f"attention.{x}_norm" for x in "qk"},
+            }  # fmt: skip
+            wanted[f"layers.{parts[1]}.{inner['.'.join(parts[2:-1])]}.weight"] = value
+    wanted |= {key: torch.stack([found[e] for e in sorted(found)]) for key, found in stacks.items()}
+    out = tiny.export(saved, tmp_path / "titan", layout)
+    assert tiny.differing(tiny.read(out), wanted) == []
+    assert_back(wanted, saved, tmp_path / "own", "model.pt")
+
+
 # ------------------------------------------------------------------------------------------------------ transformers 5
 
 FUSED = (

@@ -263,6 +263,26 @@ TORCHTITAN_OLD = replace(
 )
 
 
+# Google's own Gemma has Hugging Face's names for most parts, and never a head.
+GOOGLE = Naming(
+    "google",
+    LAYER,
+    {"model.embed_tokens": "embedder", "model.norm": "model.norm"},
+    {
+        **{part: part for part in ("self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")},
+        **{f"{part}_layernorm": f"{part}_layernorm" for part in ("input", "post_attention")},
+        **{f"{part}_feedforward_layernorm": f"{part}_feedforward_layernorm" for part in ("pre", "post")},
+        "self_attn.q_norm": "self_attn.query_norm",
+        "self_attn.k_norm": "self_attn.key_norm",
+    },
+    fused="self_attn.qkv_proj",
+    ignored=tuple(
+        Ignored(name, COMPUTED, normal=True) for name in ("freqs_cis", "local_freqs_cis", "global_freqs_cis")
+    ),
+    source="google/gemma_pytorch gemma/model.py",
+)
+
+
 def hugging_face(slots: tuple[Slot, ...], source: str) -> Layout:
     """Return the hub as a layout, as transformers itself writes it."""
     return replace(hf_layout(slots, HF_IGNORED, source), oracle=Oracle.SAVED)

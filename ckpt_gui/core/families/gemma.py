@@ -5,7 +5,7 @@ torchtune's and litgpt's files alike, so nothing is added anywhere. Gemma 1 has 
 before and after each part of a layer, and `post_attention_layernorm` means another one than in Gemma 1.
 Sources: transformers 4.57 `modeling_gemma{,2,3}.py`; torchtune `models/gemma2/_convert_weights.py` as corrected by its
 change 2853 (0.6.1 takes the two norms of the feed-forward part for each other); litgpt 0.5.11
-`scripts/convert_hf_checkpoint.py`.
+`scripts/convert_hf_checkpoint.py`; google/gemma_pytorch `gemma/model.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ckpt_gui.core.families.decoder import (
     EMBEDDING,
     FINAL_NORM,
     GATED_MLP,
+    GOOGLE,
     HEAD,
     HEAD_NORMS,
     LITGPT,
@@ -26,7 +27,7 @@ from ckpt_gui.core.families.decoder import (
     hugging_face,
     norm,
 )
-from ckpt_gui.core.families.schema import Family, Oracle
+from ckpt_gui.core.families.schema import Family, Layout, Oracle, Slot
 
 _LINEAR = (*ATTENTION, *biases(ATTENTION, "attention_bias"))
 _FOUR_NORMS = (
@@ -52,7 +53,15 @@ _TORCHTUNE2 = {
     "post_feedforward_layernorm": "mlp_scale",
     "model.norm": "norm.rms_norm",
 }
-_ROW_ORDER = (("hf", "halves"), ("torchtune", "pairs"), ("litgpt", "halves"))
+_ROW_ORDER = (("hf", "halves"), ("torchtune", "pairs"), ("litgpt", "halves"), ("google", "halves"))
+
+
+def _google(slots: tuple[Slot, ...]) -> Layout:
+    """Return Google's own layout, which has no biases and ties always."""
+    made = GOOGLE.of(tuple(s for s in slots if not s.when), pairs=False, oracle=Oracle.DERIVED)
+    return replace(made, always_ties=True)
+
+
 _SWAPPED = (
     "torchtune 0.6.1 takes the two norms of a Gemma 2's feed-forward part for each other when it converts from Hugging "
     "Face; whether it made this file, neither names nor shapes tell. They are taken as its model computes with them.",
@@ -70,6 +79,7 @@ FAMILIES = (
             hugging_face(GEMMA, "transformers 4.57 modeling_gemma"),
             replace(TORCHTUNE.of(GEMMA, pairs=True, oracle=Oracle.LOADED), program_type="GEMMA", always_ties=True),
             LITGPT.of(GEMMA, pairs=False, oracle=Oracle.LOADED),
+            _google(GEMMA),
         ),
         tie_default=True,
         row_order=_ROW_ORDER,
@@ -102,6 +112,7 @@ FAMILIES = (
                 parts=LITGPT_FOUR_NORMS,
                 source="litgpt 0.5.11 copy_weights_gemma_2",
             ),
+            _google(GEMMA2),
         ),
         tie_default=True,
         row_order=_ROW_ORDER,
@@ -122,9 +133,10 @@ FAMILIES = (
                 parts=LITGPT_FOUR_NORMS,
                 source="litgpt 0.5.11 copy_weights_gemma_3",
             ),
+            _google(GEMMA3),
         ),
         tie_default=True,
-        row_order=(("hf", "halves"), ("litgpt", "halves")),
+        row_order=(("hf", "halves"), ("litgpt", "halves"), ("google", "halves")),
         source="transformers 4.57 configuration_gemma3",
     ),
 )

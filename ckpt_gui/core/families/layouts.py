@@ -17,6 +17,7 @@ class LayoutKind:
         files: Name of the weights' file by container; `{suffix}` where shards are usual.
         config: The config file that its tools read: `config.json`, `params.json`, or empty.
         loader: What reads it, for people.
+        section: Under which key of a torch file its tools look for the weights; empty if they are all there is.
     """
 
     name: str
@@ -25,6 +26,7 @@ class LayoutKind:
     files: Mapping[str, str]
     config: str
     loader: str
+    section: str = ""
 
 
 KINDS: Mapping[str, LayoutKind] = {
@@ -109,6 +111,15 @@ KINDS: Mapping[str, LayoutKind] = {
             {"torch": "model0-mp1.pt", "safetensors": "model0-mp1.safetensors"},
             "config.json",
             "DeepSeek's own programs, for one rank",
+        ),
+        LayoutKind(
+            "google",
+            "Google",
+            "torch",
+            {"torch": "model.ckpt", "safetensors": "model.safetensors"},
+            "config.json",
+            "gemma_pytorch",
+            "model_state_dict",
         ),
         LayoutKind(
             "hf-v5",

@@ -1,14 +1,16 @@
 """Mixtures of experts of Qwen 2 and Qwen 3; some layers may be dense.
 
 Sources: transformers 4.57 `modeling_qwen2_moe.py`, `modeling_qwen3_moe.py`, transformers 5 `conversion_mapping.py`,
-`configuration_qwen3_moe.py`.
+`configuration_qwen3_moe.py`; torchtitan `models/qwen3/state_dict_adapter.py`.
 """
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.decoder import LITGPT
+from dataclasses import replace
+
+from ckpt_gui.core.families.decoder import LITGPT, TORCHTITAN, TORCHTITAN_OLD, Naming
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
 
 _L, _MLP = "model.layers.{layer}.", "model.layers.{layer}.mlp."
 _Q, _KV, _H, _F = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn"
@@ -76,7 +78,29 @@ _QWEN3_LITGPT = LITGPT.of(
     },
     source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_qwen_3",
 )
-_ROW_ORDER = (("hf", "halves"), ("hf-fused", "halves"), ("litgpt", "halves"))
+
+
+def _torchtitan(naming: Naming, experts: tuple[str, ...]) -> Layout:
+    """Return torchtitan's layout, which has the experts of a layer in one tensor each for gate, up and down."""
+    plain = tuple(s for s in QWEN3_SLOTS if not s.when and "{expert}" not in s.key)
+    made = naming.of(plain, pairs=False, oracle=Oracle.DERIVED, parts={"mlp.gate": "moe.router.gate"}, source=_TITAN)
+    rules = (
+        Rule(f"layers.{{layer}}.moe.{name}", f"{_MLP}experts.{{expert}}.{hub}.weight", stack="expert")
+        for name, hub in zip(experts, _MATRICES, strict=True)
+    )
+    counter = Ignored("layers.{layer}.moe.tokens_per_expert", "counts what the router chose while it trained")
+    return replace(made, rules=(*made.rules, *rules), ignored=(*made.ignored, counter))
+
+
+_TITAN = "torchtitan models/qwen3/state_dict_adapter.py"
+_QWEN3_TORCHTITAN = (
+    _torchtitan(TORCHTITAN, tuple(f"routed_experts.inner_experts.{n}" for n in ("w1_EFD", "w3_EFD", "w2_EDF"))),
+    _torchtitan(TORCHTITAN_OLD, tuple(f"experts.{n}" for n in ("w1", "w3", "w2"))),
+)
+_ROW_ORDER = (
+    *(("hf", "halves"), ("hf-fused", "halves"), ("litgpt", "halves")),
+    *(("torchtitan", "halves"), ("torchtitan-old", "halves")),
+)
 
 FAMILIES = (
     Family(
@@ -96,7 +120,7 @@ FAMILIES = (
         ("qwen3_moe",),
         "Qwen3MoeForCausalLM",
         QWEN3_SLOTS,
-        (*_layouts(QWEN3_SLOTS, "transformers 4.57 modeling_qwen3_moe"), _QWEN3_LITGPT),
+        (*_layouts(QWEN3_SLOTS, "transformers 4.57 modeling_qwen3_moe"), _QWEN3_LITGPT, *_QWEN3_TORCHTITAN),
         tie_default=False,
         row_order=_ROW_ORDER,
         spelling=(("num_local_experts", "num_experts"),),

@@ -65,7 +65,8 @@ def of(state: models.State, **config: Any) -> Plan:
 def test_dense_families_in_every_layout(name: str, values: bool) -> None:
     family = BY_NAME[name]
     hub = models.plan(dense.tensors(family, optional=False), dense.config(family, attention_bias=False, mlp_bias=False))
-    plans = [normalise(dense.sent(hub, layout.name)) for layout in family.layouts]
+    names = [layout.name for layout in family.layouts if layout.name != "google"]  # which has no place for a head
+    plans = [normalise(dense.sent(hub, name)) for name in names]
     for plan in plans:
         assert states(compared(plans[0], plan, values=values)) == {"equal" if values else "fits": len(hub.entries)}
 
