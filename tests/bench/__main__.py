@@ -86,6 +86,15 @@ def fresh(path: Path) -> str:
     return str(path)
 
 
+def twin(path: Path, work: Path) -> Path:
+    """Return a copy of a file under its own name, made once."""
+    copy = work / "twin" / path.name
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return copy
+
+
 def rows(hf: Path, meta: Path, work: Path, workers: str) -> list[Row]:
     """Return what is measured."""
     weights, pth = hf / "model.safetensors", meta / "consolidated.00.pth"
@@ -114,6 +123,9 @@ def rows(hf: Path, meta: Path, work: Path, workers: str) -> list[Row]:
             writing),
         Row("export HF → same, verified, process, against safetensors load + save", export(weights, "same"),
             lambda: job("load_and_save", str(weights), fresh(copy)), 0.6),
+        Row("diff --values of two equal files, process, against cmp",
+            lambda: job("compare", str(weights), str(twin(weights, work)), workers),
+            lambda: command("cmp", str(weights), str(twin(weights, work))), 1.0),
     ]  # fmt: skip
 
 

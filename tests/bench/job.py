@@ -50,6 +50,16 @@ def open_safetensors(source: str) -> dict[str, float]:
     return {"open": time.perf_counter() - begun, "tensors": count}
 
 
+def compare(one: str, two: str, workers: str) -> dict[str, float]:
+    """Compare two whole models by their values."""
+    from ckpt_gui.core import compare as comparing
+
+    begun = time.perf_counter()
+    with comparing.opened_sides(one, two, values=True) as (a, b):
+        found = comparing.compare(a, b, values=True, workers=int(workers))
+    return {"compare": time.perf_counter() - begun, "equal": found.counts["equal"], "all": len(found.rows)}
+
+
 def load_and_save(source: str, target: str) -> dict[str, float]:
     """Do a rename the usual way: load everything, save everything."""
     from safetensors.torch import load_file, save_file
@@ -64,6 +74,7 @@ JOBS: dict[str, Callable[..., dict[str, float]]] = {
     "open_ours": open_ours,
     "open_torch": open_torch,
     "open_safetensors": open_safetensors,
+    "compare": compare,
     "load_and_save": load_and_save,
 }
 
