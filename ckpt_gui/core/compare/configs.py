@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.compare.result import ConfigDifference, Side
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.model_config import ModelConfig
 
-_FACTS = ("model_type", "norm_eps", "rope_theta", "rope_scaling", "max_positions", "dtype")
-
 
 def config_differences(a: Side, b: Side) -> tuple[ConfigDifference, ...]:
-    """Return the facts that both configs tell, and tell differently; an effective tie flag counts as told."""
+    """Return the facts that both sides tell beside their tensors, and tell differently.
+
+    An effective tie flag counts as told; of adapters rank, alpha and scale are, which no tensor shows.
+    """
+    return (*_model(a, b), *_adapter(a, b))
+
+
+def _model(a: Side, b: Side) -> tuple[ConfigDifference, ...]:
     if a.config is None or b.config is None:
         return ()
     one, two = _facts(a.config), _facts(b.config)
@@ -25,8 +31,34 @@ def config_differences(a: Side, b: Side) -> tuple[ConfigDifference, ...]:
     )
 
 
+def _adapter(a: Side, b: Side) -> tuple[ConfigDifference, ...]:
+    one, two = (side.plan.adapter if side.plan else None for side in (a, b))
+    if one is None or two is None:
+        return ()
+    left, right = _scales(one), _scales(two)
+    return tuple(
+        ConfigDifference(f"adapter's {name}", left[name], right[name]) for name in left if left[name] != right[name]
+    )
+
+
+def _scales(adapter: Adapter) -> dict[str, str]:
+    """Return rank, alpha and scale of an adapter's modules in words."""
+    found: dict[str, set[float | None]] = {
+        "rank": {lora.rank for lora in adapter.loras},
+        "alpha": {lora.alpha for lora in adapter.loras},
+        "scale": {lora.scale for lora in adapter.loras},
+    }
+    return {
+        name: ", ".join(_shown(value) for value in sorted(v for v in values if v is not None)) or "not told"
+        for name, values in found.items()
+    }
+
+
 def _facts(config: ModelConfig) -> dict[str, Any]:
-    facts = {name: getattr(config, name) for name in _FACTS}
+    facts = {
+        "model_type": config.model_type, "norm_eps": config.norm_eps, "rope_theta": config.rope_theta,
+        "rope_scaling": config.rope_scaling, "max_positions": config.max_positions, "dtype": config.dtype,
+    }  # fmt: skip
     return facts | dict(config.dims) | dict(config.flags)
 
 

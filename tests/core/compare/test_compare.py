@@ -271,6 +271,17 @@ def test_adapters_of_two_tools() -> None:
     assert states(compared(one, two)) == {"equal": 2 * len(made)}
 
 
+def test_adapters_with_the_same_tensors_and_another_scale() -> None:
+    made = adapters.peft(adapters.pairs(adapters.base()[0], adapters.all_modules()))
+    plans = [adapters.adapter_plan(made, adapters.peft_config(lora_alpha=n), models.config()) for n in (8, 16)]
+    found = compared(*plans)
+    assert found.same is True
+    rank = adapters.RANK
+    assert {c.name: (c.a, c.b) for c in found.config} == {
+        "adapter's alpha": ("8", "16"), "adapter's scale": (f"{8 / rank:g}", f"{16 / rank:g}"),
+    }  # fmt: skip
+
+
 def array(plan: Plan, entry: Any) -> np.ndarray:
     out = np.zeros(entry.output.nbytes, np.uint8)
     dense.open_part(plan.source, dense.Part(entry.key, entry), plan.dims).read_into(0, out)
