@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Check a path and print what was found."""
     try:
         with progress_bar() as progress:
-            source = open_checkpoint(args.path, config=args.config, progress=progress)
+            source = open_checkpoint(args.path, config=args.config, take=args.take, progress=progress)
     except CheckpointError as error:
         return _unreadable(args, error)
     with source:

@@ -107,7 +107,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         base = read_base(args.base)
         with progress_bar() as progress:
-            source = open_checkpoint(args.path, config=args.config, salvage=args.salvage, progress=progress)
+            source = open_checkpoint(
+                args.path, config=args.config, salvage=args.salvage, take=args.take, progress=progress
+            )
         adapter = None if args.adapter is None else open_adapter(args.adapter)
     except CheckpointError as error:
         return _unreadable(args, error)

@@ -123,6 +123,10 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--drop", metavar="KEY", action="append", default=[], help="leave this tensor out; may be repeated"
     )
+    group.add_argument("--take", metavar="FILE", help="of several models in a folder, the one with this file")
+    group.add_argument(
+        "--assigned-only", action="store_true", help="take only what the index names, from the shard that it names"
+    )
     group.add_argument("--lora-alpha", metavar="N", type=alpha, help="alpha of a LoRA adapter, as it was in training")
 
 
@@ -130,7 +134,10 @@ def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Polic
     """Return the user's decisions."""
     dropped = frozenset(find_ref(source, key).full_key for key in args.drop)
     named = section(source, args.section)
-    return Policy(named, args.family, args.heads, args.kv_heads, tie, dropped=dropped, lora_alpha=args.lora_alpha)
+    return Policy(
+        named, args.family, args.heads, args.kv_heads, tie, dropped=dropped, lora_alpha=args.lora_alpha,
+        assigned_only=args.assigned_only,
+    )  # fmt: skip
 
 
 def section(source: Source, name: str | None) -> tuple[str, ...] | None:

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the tensors and print their numbers."""
     if args.pair is not None and len(args.pair) not in (0, 2):
         raise CheckpointError("missing-tensor", "--pair takes two tensors, or none for the embedding and the head.")
-    with open_checkpoint(args.path, config=args.config) as source:
+    with open_checkpoint(args.path, config=args.config, take=args.take) as source:
         plan = normalise(source, policy(source, args))
         with stoppable() as stopped, progress_bar() as progress:
             view = _view(plan, args, Work(progress, stopped, _cache(args), args.workers))

@@ -26,7 +26,7 @@ def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
     names = (_section, _unwrap, _rename)
     values = (_dequantise, _merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
-    rest = (_not_held, _user, _cast, _config, _foreign)
+    rest = (_not_held, _unassigned, _user, _cast, _index, _config, _foreign)
     return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
 
 
@@ -216,6 +216,24 @@ def _not_held(export: Export) -> Step | None:
     reasons = "; ".join(dict.fromkeys(f"each {d.reason}" for d in gone))
     keys = tuple(d.ref.full_key for d in gone)
     return Step("not-held", f"Leave out {len(gone)} tensors of other parts of the model", len(gone), reasons, keys=keys)
+
+
+def _unassigned(export: Export) -> Step | None:
+    gone = [d for d in export.dropped if d.kind == "unassigned"]
+    if not gone:
+        return None
+    reasons = Counter(d.reason for d in gone)
+    evidence = "; ".join(f"{count:,} × {reason}" for reason, count in reasons.items())
+    title = f"Leave out {len(gone)} tensors that the index does not assign"
+    return Step("assigned", title, len(gone), evidence, keys=tuple(d.ref.full_key for d in gone))
+
+
+def _index(export: Export) -> Step | None:
+    """Say that the index is written anew where the source's is missing or wrong."""
+    wrong = [f for f in export.plan.findings if f.code in ("index-missing", "index-stale")]
+    if not wrong:
+        return None
+    return Step("index", "Write files and an index that fit together", 1, wrong[0].message.rstrip("."))
 
 
 def _user(export: Export) -> Step | None:

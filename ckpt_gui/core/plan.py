@@ -88,8 +88,8 @@ class Dropped:
     Attributes:
         ref: The tensor.
         reason: One sentence.
-        kind: `buffer`, `redundant`, `replica`, `not-weights`, `other-section`, `not-held` (by the target's programs) or
-            `user`.
+        kind: `buffer`, `redundant`, `replica`, `not-weights`, `other-section`, `not-held` (by the target's programs),
+            `unassigned` (to its shard by the index) or `user`.
         key: Its name after unwrapping.
     """
 
@@ -105,7 +105,7 @@ class Step:
 
     Attributes:
         id: Stable name: `section`, `unwrap`, `prefix`, `rename`, `dequantise`, `rearrange`, `permute`, `buffers`,
-            `tie`, `cast`, `shards`, `config`.
+            `tie`, `assigned`, `cast`, `index`, `shards`, `config`.
         title: What is done, for a person.
         count: Tensors concerned.
         evidence: Why this is right.
@@ -144,6 +144,7 @@ class Policy:
         skip: Ids of optional steps not to be done.
         dropped: Full keys of tensors that the user ticked to be left out.
         lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.
+        assigned_only: Take each tensor from the shard that the folder's index names, and leave out what it does not.
     """
 
     section: tuple[str, ...] | None = None
@@ -154,6 +155,7 @@ class Policy:
     skip: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
     lora_alpha: float | None = None
+    assigned_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

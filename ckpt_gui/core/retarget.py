@@ -377,6 +377,8 @@ def _json(value: Mapping[str, Any]) -> str:
 _MENDED = frozenset(
     {
         "wrapper-prefix",
+        "index-missing",
+        "index-stale",
         "renamed",
         "tied-redundant",
         "tied-renamed",

@@ -25,6 +25,7 @@ Identity = tuple[int, int, int, int, int]
 MAX_OPEN = 24
 _KEYS = itertools.count()
 CHUNK = 8 << 20
+INDEX_FIX = "fix writes a new index: --to same keeps everything else as it is."
 SALVAGE_FIX = "Download or copy it again, or write what is whole of it with fix --salvage."
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)

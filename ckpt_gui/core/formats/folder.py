@@ -6,27 +6,25 @@ The order is that of the tools that will load it, with one exception that is sai
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import explain_os_error, show_path
+from ckpt_gui.core.formats.files import INDEX_FIX, explain_os_error, show_path
 from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
 _INSIDE = frozenset((".metadata", "pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"))
 OTHER_SUFFIXES = (".gguf", ".npz")
-_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
+SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
 RANK = re.compile(r"consolidated\.(?P<rank>\d\d)\.pth\Z")
 _STATE = re.compile(
     r"(training_args|optimizer|optim|scheduler|scaler|rng_state\w*|random_states\w*|recipe_state|trainer_state|"
     r"dataloader\w*|zero_pp_rank\w*)(_\d+)?\.(bin|pt|pth|ckpt)\Z"
 )
-_NATIVE = re.compile(r"consolidated(\.\d\d\.pth|(-\d+-of-\d+)?\.safetensors)\Z")
 ORIGINAL = "original"
 RANK_ZERO = "consolidated.00.pth"
 _SINGLES = ("model.safetensors", "pytorch_model.bin", RANK_ZERO, "consolidated.safetensors")
@@ -51,19 +49,37 @@ class Choice:
     ranks: tuple[str, ...] = ()
 
 
-def choose(folder: str, index_name: str | None = None) -> Choice:
+def choose(folder: str, index_name: str | None = None, take: str | None = None) -> Choice:
     """Find the weights in a folder.
 
     Args:
         folder: The folder.
         index_name: The index to go by; None to look for one.
+        take: A file of the model to take where there are several: an index, one of its shards, or all of it.
 
     Raises:
         CheckpointError: There are none, or several.
     """
     names = _list(folder)
-    choice = _choose(folder, names, index_name)
-    return dataclasses.replace(choice, problems=(*choice.problems, *_beside(folder, names, choice)))
+    return _choose(folder, names, index_name) if take is None else _taken(folder, names, take)
+
+
+def _taken(folder: str, names: Sequence[str], take: str) -> Choice:
+    """Return the model that a file belongs to."""
+    if take not in names:
+        text = f"There is no file {safe_text(take, 80)} in {show_path(folder)}."
+        raise CheckpointError("not-a-checkpoint", text, fix="Name one of its files with --take.", path=folder)
+    if take.endswith(".index.json"):
+        return _by_index(folder, take, names)
+    wanted = SHARD.match(take)
+    if wanted is None:
+        return Choice((take,))
+    same = [n for n in names if (m := SHARD.match(n)) and _set_of(m) == _set_of(wanted)]
+    return _by_number(same) or Choice((take,))
+
+
+def _set_of(match: re.Match[str]) -> tuple[str, str, str]:
+    return match["suffix"], match["stem"], match["count"]
 
 
 def _choose(folder: str, names: Sequence[str], index_name: str | None) -> Choice:
@@ -79,22 +95,6 @@ def _choose(folder: str, names: Sequence[str], index_name: str | None) -> Choice
         if shards is not None:
             return shards
     return _only(folder, names)
-
-
-def _beside(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
-    """Name a second model that makers put beside the Hugging Face files: in their own layout, or in `original`."""
-    if choice.ranks or any(_NATIVE.match(name) for name in choice.files):
-        return []
-    found = [name for name in names if _NATIVE.match(name)]
-    inside = [name for name in list_all(os.path.join(folder, ORIGINAL)) if _NATIVE.match(name)]
-    if not found and not inside:
-        return []
-    shown = safe_text(found[0], 80) if found else f"the folder {ORIGINAL}"
-    message = (
-        f"{show_path(folder)} holds a second model beside the one that is shown, in its maker's own layout: {shown}."
-    )
-    fix = f"Open {shown} by itself to see it; check --against compares the two."
-    return [Finding("several-models", "info", message, fix=fix)]
 
 
 def _list(folder: str) -> list[str]:
@@ -113,10 +113,10 @@ def list_all(folder: str) -> list[str]:
         return []
 
 
-def find_inside(folder: str) -> str | None:
-    """Return the folder inside that holds a model where the folder itself does not: the wrong level was opened.
+def find_inside(folder: str) -> list[str]:
+    """Return the folders inside that hold models where the folder itself does not: the wrong level was opened.
 
-    Of several checkpoints of a run it is the last one.
+    Of several checkpoints of a run the last one comes first.
     """
     found = []
     for name in list_all(folder):
@@ -124,7 +124,7 @@ def find_inside(folder: str) -> str | None:
         if any(n in _INSIDE or n.endswith((".safetensors", ".distcp", "_model_states.pt")) for n in names):
             found.append(name)
     models = [name for name in found if not name.startswith("optimizer")] or found
-    return max(models, key=lambda name: [int(n) for n in re.findall(r"\d{1,15}", name)], default=None)
+    return sorted(models, key=lambda name: [int(n) for n in re.findall(r"\d{1,15}", name)], reverse=True)
 
 
 def _pick_index(folder: str, names: Sequence[str]) -> str | None:
@@ -160,23 +160,28 @@ def _by_index(folder: str, name: str, names: Sequence[str]) -> Choice:
 
 
 def _by_number(names: Iterable[str]) -> Choice | None:
-    """Shards that are numbered but have no index: the first complete-looking set, safetensors before others."""
+    """Shards that are numbered but have no index: a set that is complete before others, safetensors before others."""
     sets: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
-        match = _SHARD.match(name)
+        match = SHARD.match(name)
         if match and match["suffix"] in SUFFIXES:
-            sets.setdefault((match["suffix"], match["stem"], match["count"]), []).append(name)
+            sets.setdefault(_set_of(match), []).append(name)
     if not sets:
         return None
-    suffix, stem, count = min(sets, key=lambda s: (SUFFIXES.index(s[0]), s[1:]))
+    suffix, stem, count = min(sets, key=lambda s: (len(sets[s]) != int(s[2]), SUFFIXES.index(s[0]), s[1:]))
     files = sets[suffix, stem, count]
-    width = len(_SHARD.match(files[0])["number"])  # type: ignore[index]
+    width = len(SHARD.match(files[0])["number"])  # type: ignore[index]
     wanted = [f"{stem}-{i:0{width}}-of-{count}{suffix}" for i in range(1, min(int(count), 9999) + 1)]
     missing = tuple(n for n in wanted if n not in files)
     alone = len(wanted) == 1  # one file that only looks like a shard, as torchtune writes it
     name = f"{safe_text(stem, 60)}{suffix}.index.json"
     message = f"{len(files)} shards have no index ({name}); most loaders will not find them."
-    problem = Finding("index-missing", "warning", message, fix="The export writes an index.")
+    problem = Finding(
+        "index-missing",
+        "warning",
+        message,
+        fix=INDEX_FIX,
+    )
     return Choice(tuple(files), None, missing, () if alone else (problem,))
 
 
@@ -212,7 +217,7 @@ def _several(folder: str, found: Sequence[str]) -> CheckpointError:
     return CheckpointError(
         "several-models",
         f"{show_path(folder)} holds {len(found)} files that may each be a model: {shown}.",
-        fix="Open one of them by its name.",
+        fix="Open one of them by its name, or name it with --take.",
         path=folder,
     )
 
@@ -228,14 +233,13 @@ def _nothing(folder: str, names: Sequence[str]) -> CheckpointError:
             fix="Copy .metadata into the folder; it is written last, so the save may have been interrupted.",
             path=folder,
         )
-    inside = find_inside(folder)
-    if inside is not None:
-        return CheckpointError(
-            "not-a-checkpoint",
-            f"{shown} holds no model weights itself; those in its folder {safe_text(inside, 80)} can be opened.",
-            fix=f"Open {safe_text(inside, 80)} instead.",
-            path=folder,
-        )
+    inside = [safe_text(name, 80) for name in find_inside(folder)]
+    if inside:
+        what = f"those in its folder {inside[0]} can be opened"
+        if len(inside) > 1:
+            what = f"those in {len(inside)} folders can be opened: {', '.join(inside[:4])}{', …' if inside[4:] else ''}"
+        text = f"{shown} holds no model weights itself; {what}."
+        return CheckpointError("not-a-checkpoint", text, fix=f"Open {inside[0]} instead.", path=folder)
     state = [n for n in names if _STATE.match(n)]
     more = f" It holds training state ({', '.join(state[:3])}); open such a file by its name." if state else ""
     return CheckpointError("not-a-checkpoint", f"{shown} holds no model weights.{more}", path=folder)

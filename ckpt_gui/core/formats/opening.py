@@ -11,6 +11,7 @@ from ckpt_gui.core.formats import folder as folders
 from ckpt_gui.core.formats.dcp import METADATA
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.folder_kinds import config_folder, open_special
+from ckpt_gui.core.formats.folder_others import others_beside
 from ckpt_gui.core.formats.hf_parts import alone
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
@@ -28,6 +29,7 @@ def open_checkpoint(
     *,
     config: Config = None,
     salvage: bool = False,
+    take: str | None = None,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
 ) -> Source:
@@ -38,6 +40,7 @@ def open_checkpoint(
         config: A config to use instead of the one beside the weights: parsed, or the file that holds it.
         salvage: Open a file that is cut short or damaged for the tensors in it that are whole; a finding `truncated`
             lists those that are lost.
+        take: Of several models in a folder, a file of the one to open: its index, a shard, or all of it.
         progress: Called with what is being done, how much is done, and how much there is to do.
         cancelled: Asked between files; True stops.
 
@@ -51,12 +54,12 @@ def open_checkpoint(
     where = os.fspath(path)
     check_path(where)
     if os.path.isdir(where):
-        return _open_folder(where, where, None, config, salvage, progress, cancelled)
+        return _open_folder(where, where, None, config, salvage, take, progress, cancelled)
     home, name = os.path.split(where)
     if name == METADATA:
-        return _open_folder(home or ".", home or ".", None, config, salvage, progress, cancelled)
+        return _open_folder(home or ".", home or ".", None, config, salvage, None, progress, cancelled)
     if name.endswith(".index.json"):
-        return _open_folder(where, home or ".", name, config, salvage, progress, cancelled)
+        return _open_folder(where, home or ".", name, config, salvage, None, progress, cancelled)
     part = open_part(where, name, salvage=salvage)
     ranks = folders.ranks_beside(home or ".", name)
     return _assemble(where, home or ".", [part], config, alone(part), ranks=ranks)
@@ -68,13 +71,14 @@ def _open_folder(
     index_name: str | None,
     config: Config,
     salvage: bool,
+    take: str | None,
     progress: Progress | None,
     cancelled: IsCancelled | None,
 ) -> Source:
-    special = open_special(folder) if index_name is None else None
+    special = open_special(folder) if index_name is None and take is None else None
     if special is not None:
         return _assemble(path, config_folder(folder), [special], config, [])
-    choice = folders.choose(folder, index_name)
+    choice = folders.choose(folder, index_name, take)
     parts: list[Part] = []
     failed: list[CheckpointError] = []
     try:
@@ -86,7 +90,7 @@ def _open_folder(
                 failed.append(error)
             if progress is not None:
                 progress("opening", i + 1, len(choice.files))
-        problems = [*choice.problems, *_lost(choice, failed)]
+        problems = [*choice.problems, *others_beside(folder, choice), *_lost(choice, failed)]
         if not parts:
             raise _nothing_left(folder, choice, failed)
         return _assemble(path, folder, parts, config, problems, choice.index, choice.ranks)
@@ -107,7 +111,7 @@ def _assemble(
 ) -> Source:
     refs = tuple(ref for part in parts for ref in part.refs)
     problems += [finding for part in parts for finding in part.problems]
-    problems += _duplicates(refs) if len(parts) > 1 and not ranks else []
+    problems += _duplicates(refs, index) if len(parts) > 1 and not ranks else []
     if index is not None:
         problems += compare(index, refs, [part.name for part in parts])
     sidecars, more = read_sidecars(folder, config)
@@ -126,6 +130,7 @@ def _assemble(
         problems=(*_merge(problems), *more),
         sidecars=sidecars,
         readers={part.name: part.reader for part in parts},
+        assigned=index.weight_map if index is not None else {},
         config=parts[0].config,
         blocks=parts[0].blocks,
         checksums={place: crc for part in parts for place, crc in part.checksums.items()},
@@ -155,7 +160,7 @@ def _merge(problems: Sequence[Finding]) -> list[Finding]:
     return result
 
 
-def _duplicates(refs: Sequence[TensorRef]) -> list[Finding]:
+def _duplicates(refs: Sequence[TensorRef], index: ShardIndex | None) -> list[Finding]:
     seen: dict[tuple[str, ...], str] = {}
     twice = [ref for ref in refs if seen.setdefault(ref.path, ref.file) != ref.file]
     if not twice:
@@ -166,6 +171,8 @@ def _duplicates(refs: Sequence[TensorRef]) -> list[Finding]:
         f"in {show_path(seen[first.path])} and {show_path(first.file)}."
     )
     fix = "Remove the shards that do not belong to the model."
+    if index is not None:
+        fix += " --assigned-only takes each tensor from the shard that the index names, and nothing else."
     keys = tuple(ref.full_key for ref in twice)
     return [Finding("duplicate-tensor", "error", message, keys=keys, fix=fix, blocking=True)]
 

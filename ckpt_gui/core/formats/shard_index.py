@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, explain_os_error, show_path
+from ckpt_gui.core.formats.files import INDEX_FIX, HeldFile, explain_os_error, show_path
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
@@ -115,10 +115,14 @@ def check_link(folder: str, shard: str, index: str) -> None:
 
 def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str]) -> list[Finding]:
     """Compare an index with the shards that were opened, both ways."""
-    found = {ref.full_key: ref.file for ref in refs}
+    found: dict[str, list[str]] = {}
+    for ref in refs:
+        found.setdefault(ref.full_key, []).append(ref.file)
     here = frozenset(opened)
     absent = [key for key, shard in index.weight_map.items() if shard in here and key not in found]
-    moved = [key for key, shard in index.weight_map.items() if key in found and shard in here and found[key] != shard]
+    moved = [
+        key for key, shard in index.weight_map.items() if key in found and shard in here and shard not in found[key]
+    ]
     extra = [key for key in found if key not in index.weight_map]
     findings = _check_case(index)
     if absent or moved:
@@ -126,7 +130,7 @@ def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str])
     if extra:
         what = f"{len(extra):,} tensors in the shards are not in {show_path(index.name)}"
         message = f"{what}, such as `{safe_text(extra[0])}`."
-        fix = "The export writes a complete index."
+        fix = "fix writes them too, with a complete index; --assigned-only leaves them out."
         findings.append(Finding("shard-unindexed", "warning", message, keys=tuple(extra), fix=fix))
     if len(here) == len(index.shards) and not absent and not extra:
         findings += _check_total(index, refs)
@@ -151,7 +155,13 @@ def _stale(index: ShardIndex, absent: list[str], moved: list[str]) -> Finding:
     if moved:
         parts.append(f"{len(moved):,} keys in the wrong shard, such as `{safe_text(moved[0])}`")
     message = f"{show_path(index.name)} is stale: it lists {' and '.join(parts)}."
-    return Finding("index-stale", "warning", message, keys=(*absent, *moved), fix="The export writes a new index.")
+    return Finding(
+        "index-stale",
+        "warning",
+        message,
+        keys=(*absent, *moved),
+        fix=INDEX_FIX,
+    )
 
 
 def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
@@ -164,4 +174,4 @@ def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
         return []
     shown = safe_text(str(claimed), 40)
     message = f"{show_path(index.name)} claims a total size of {shown} bytes; it is {max(sums):,}."
-    return [Finding("index-stale", "warning", message, fix="The export writes a new index.")]
+    return [Finding("index-stale", "warning", message, fix=INDEX_FIX)]
