@@ -64,7 +64,7 @@ CASES = (
     Case(13, 3, "sizes that are negative, 2.0, text, true, 4e0 or 2^64", "refused"),
     Case(14, 3, "sizes whose product overflows, wraps, or is zero only afterwards", "refused"),
     Case(15, 3, "a zero before sizes that would overflow", "opened as empty"),
-    Case(16, 3, "overlaps; a million of them", "refused within memory, and it can be stopped"),
+    Case(16, 3, "overlaps; a million of them", "refused within the memory that there is"),
     Case(17, 3, "holes between tensors", "refused; the whole ones can be saved"),
     Case(18, 3, "offsets that run backwards or past the end", "refused"),
     Case(19, 5, "bytes after the last tensor", "opened, described; the export leaves them out"),

@@ -193,6 +193,9 @@ def test_hostile_names_are_escaped_everywhere(run: Run, tmp_path: Path) -> None:
             assert not {"\x1b", "\x07", "\u202e"} & set(text)
         assert "<script" not in page
         assert "<script" not in notes.replace("\\<", "")
+        _, printed, _ = run("check", folder, "--json", "-")
+        assert not {"\x1b", "\x07"} & set(printed)
+        assert any(key in finding["keys"] for finding in json.loads(printed)["findings"])
         run("check", folder, "--report", tmp_path / "r.sarif")
         raw = (tmp_path / "r.sarif").read_text(encoding="ascii")
         assert not {"\x1b", "\x07"} & set(raw)

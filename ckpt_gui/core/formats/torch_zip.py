@@ -69,6 +69,13 @@ class ZipReader(StorageReader):
 
             yield Checked(self.file.name, record.name, storage, record.size, record.crc, fill)
 
+    def unclaimed(self) -> int:
+        """Return how many bytes of the archive belong to no record, as far as its headers can be read."""
+        try:
+            return self.archive.unclaimed()
+        except CheckpointError:  # told by the comparison of checksums
+            return 0
+
     def _start(self, record: Record) -> int:
         start = self._starts.get(record.name)
         if start is None:

@@ -54,6 +54,14 @@ class HasChecksums(Protocol):
         """Yield every run of bytes that has a checksum."""
 
 
+@runtime_checkable
+class HasRecords(Protocol):
+    """A reader of an archive."""
+
+    def unclaimed(self) -> int:
+        """Return how many bytes belong to no record."""
+
+
 def verify_checksums(
     source: Source, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
 ) -> list[Finding]:
@@ -78,7 +86,8 @@ def verify_checksums(
     users: dict[tuple[str, str], list[str]] = defaultdict(list)
     for ref in source.refs:
         users[ref.file, ref.storage].append(ref.full_key)
-    found = [*_hidden_archives(source), *_nested_archives([run for _, run in runs]), *_odd_truth(source, cancelled)]
+    found = [*_hidden_archives(source), *_nested_archives([run for _, run in runs]), *_holes(source)]
+    found += _odd_truth(source, cancelled)
     total, done = sum(run.nbytes for _, run in runs), 0
     for name, run in runs:
         if run.file in blind:
@@ -187,6 +196,21 @@ def _begins_record(run: Checked) -> bool:
     except CheckpointError:  # told by its checksum
         return False
     return head == ZIP_MAGIC
+
+
+def _holes(source: Source) -> list[Finding]:
+    """Find bytes between the records of archives: something may be hidden there."""
+    holes = {name: reader.unclaimed() for name, reader in source.readers.items() if isinstance(reader, HasRecords)}
+    return [
+        Finding(
+            "trailing-bytes",
+            "warning",
+            f"{show_path(name)} has {count:,} bytes between its records that belong to none of them.",
+            fix="The export leaves the extra bytes out.",
+        )
+        for name, count in holes.items()
+        if count
+    ]
 
 
 def _odd_truth(source: Source, cancelled: Callable[[], bool] | None) -> list[Finding]:

@@ -22,6 +22,7 @@ MAX_RATIO = 200
 MAX_INFLATED = 1 << 28
 LOCAL = struct.Struct("<4s5H3L2H")
 U32 = 0xFFFFFFFF
+DESCRIPTOR = 24  # bytes that may stand behind a record: its checksum and sizes
 
 
 class Record(NamedTuple):
@@ -81,6 +82,20 @@ class Archive:
         if start + record.packed > self.directory:
             fail(self.file, f"record `{safe_text(record.name)}` runs into the directory of the archive")
         return start
+
+    def unclaimed(self) -> int:
+        """Return how many bytes before the directory belong to no record; reads every local header.
+
+        Raises:
+            CheckpointError: A local header is not as it should be.
+        """
+        found, end = 0, 0
+        for record in sorted(self.records.values(), key=lambda r: r.header):
+            gap = record.header - end
+            found += gap if gap > DESCRIPTOR else 0
+            end = self.data_offset(record) + record.packed
+        gap = self.directory - end
+        return found + (gap if gap > DESCRIPTOR else 0)
 
     def content(self, record: Record, limit: int) -> bytes:
         """Return a record's bytes, inflated if need be.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 
 import numpy as np
@@ -142,6 +143,29 @@ def test_unsafe_shard_names_are_refused_before_any_open(tmp_path, name, monkeypa
         open_checkpoint(folder)
     assert caught.value.code == "index-unsafe"
     assert opened == ["model.safetensors.index.json"]
+
+
+WATCHED = """
+import os, sys
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats import folder_kinds  # what is imported late would be opened too
+seen = []
+sys.addaudithook(lambda event, args: seen.append(str(args[0])) if event == "open" else None)
+try:
+    open_checkpoint(sys.argv[1])
+except CheckpointError as error:
+    print(error.code, *[os.path.basename(name) for name in seen if not name.endswith((".py", ".pyc"))])
+"""
+
+
+@pytest.mark.case(40)
+def test_the_system_is_asked_for_no_shard_of_an_unsafe_index(tmp_path):
+    folder = sharded(tmp_path / "m", {"a": SHARDS[0], "b": "../secret"})
+    b.write(tmp_path / "secret", b"x")
+    words = [sys.executable, "-c", WATCHED, str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["index-unsafe", "model.safetensors.index.json"], done.stderr
 
 
 @pytest.mark.case(41)

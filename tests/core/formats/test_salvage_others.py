@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -158,3 +160,27 @@ def test_an_archive_in_an_archive_is_noted(tmp_path):
     with open_checkpoint(b.write(tmp_path / "x.pt", data)) as source:
         [found] = verify_checksums(source)
         assert (found.code, "archive/extra.zip" in found.message) == ("foreign-object", True)
+
+
+@pytest.mark.case(67)
+@pytest.mark.parametrize("place", ["between", "before the directory"])
+def test_bytes_between_records_are_noted(tmp_path, place):
+    data = b.torch_bytes(b.dict_of({"w": b.tensor("0", [6])}), {"0": W})
+    at = data.index(b"PK\x03\x04", 10) if place == "between" else data.index(b"PK\x01\x02")
+    hidden = b"h" * 100
+    end = data.rindex(b"PK\x05\x06")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        offsets = [(info.filename, info.header_offset) for info in archive.infolist()]
+    made = bytearray(data[:at] + hidden + data[at:])
+    for name, offset in offsets:
+        if offset >= at:
+            entry = made.index(name.encode(), made.index(b"PK\x01\x02")) - 46
+            made[entry + 42 : entry + 46] = struct.pack("<L", offset + len(hidden))
+    (start,) = struct.unpack_from("<L", data, end + 16)
+    made[end + len(hidden) + 16 : end + len(hidden) + 20] = struct.pack("<L", start + len(hidden))
+    for raw, codes in ((data, []), (bytes(made), ["trailing-bytes"])):
+        with open_checkpoint(b.write(tmp_path / "x.pt", raw)) as source:
+            assert source.read(source.refs[0]) == W.tobytes()
+            found = verify_checksums(source)
+            assert [f.code for f in found] == codes
+            assert all("100 bytes" in f.message for f in found)
