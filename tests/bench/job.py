@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def export(source: str, folder: str, layout: str, workers: str) -> dict[str, float]:
@@ -69,6 +70,69 @@ def load_and_save(source: str, target: str) -> dict[str, float]:
     return {"write": time.perf_counter() - begun}
 
 
+def figures_ours(source: str, workers: str) -> dict[str, float]:
+    """Calculate every figure and a histogram of every tensor, exactly."""
+    from ckpt_gui.core.formats import open_checkpoint
+    from ckpt_gui.core.stats import many_stats
+
+    with open_checkpoint(source) as opened:
+        begun = time.perf_counter()
+        found = many_stats(opened, opened.refs, bins=256, workers=int(workers))
+        return {"figures": time.perf_counter() - begun, "tensors": len(found)}
+
+
+def figures_numpy(source: str) -> dict[str, float]:
+    """Calculate the same few figures with numpy, in fp32, tensor by tensor."""
+    import numpy as np
+
+    from ckpt_gui.core.formats import open_checkpoint
+
+    with open_checkpoint(source) as opened:
+        for ref in opened.refs:
+            patterns = np.frombuffer(opened.read(ref), np.uint16)
+            x = (patterns.astype(np.uint32) << 16).view(np.float32)
+            good = x[np.isfinite(x)]
+            (good.min(), good.max(), good.mean(), good.std(), np.linalg.norm(good))
+            (np.isnan(x).sum(), np.isinf(x).sum(), (x == 0).sum(), np.histogram(good, 256))
+    return {}
+
+
+def figures_torch(source: str) -> dict[str, float]:
+    """Calculate the same few figures with torch, in fp32, tensor by tensor."""
+    import torch
+    from safetensors import safe_open
+
+    with safe_open(source, "pt") as opened:
+        for key in opened.keys():  # noqa: SIM118
+            x = opened.get_tensor(key).float()
+            (x.min(), x.max(), x.mean(), x.std(), x.norm())
+            (x.isnan().sum(), x.isinf().sum(), (x == 0).sum(), torch.histc(x, 256))
+    return {}
+
+
+def scan_ours(source: str, workers: str) -> dict[str, float]:
+    """Scan a whole model for what looks wrong."""
+    from ckpt_gui.core.formats import open_checkpoint
+    from ckpt_gui.core.normalise import normalise
+    from ckpt_gui.core.scan import scan
+
+    with open_checkpoint(source) as opened:
+        plan = normalise(opened)
+        begun = time.perf_counter()
+        found = scan(plan, workers=int(workers))
+        return {"scan": time.perf_counter() - begun, "tensors": len(found.tensors)}
+
+
+def pair_ours(source: str, other: str) -> dict[str, float]:
+    """Compare the largest tensors of two files element by element, with all figures."""
+    from ckpt_gui.core.formats import open_checkpoint
+    from ckpt_gui.core.stats import pair_stats
+
+    with open_checkpoint(source) as left, open_checkpoint(other) as right:
+        a, b = (max(opened.refs, key=lambda ref: ref.nbytes) for opened in (left, right))
+        return {"differing": float(pair_stats(left, a, b, other=right).differing)}
+
+
 JOBS: dict[str, Callable[..., dict[str, float]]] = {
     "export": export,
     "open_ours": open_ours,
@@ -76,14 +140,27 @@ JOBS: dict[str, Callable[..., dict[str, float]]] = {
     "open_safetensors": open_safetensors,
     "compare": compare,
     "load_and_save": load_and_save,
+    "figures_ours": figures_ours,
+    "figures_numpy": figures_numpy,
+    "figures_torch": figures_torch,
+    "scan_ours": scan_ours,
+    "pair_ours": pair_ours,
 }
+
+
+def peak_mib() -> float:
+    """Return the most memory that this process has held. (`getrusage` also counts what its parent held before it.)"""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
 def main() -> None:
     """Run the job that the command line names."""
     seconds = JOBS[sys.argv[1]](*sys.argv[2:])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**seconds, "peak_mib": peak, "torch": "torch" in sys.modules}))
+    print(json.dumps({**seconds, "peak_mib": peak_mib(), "torch": "torch" in sys.modules}))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ckpt_gui.core.formats import safetensors
@@ -54,17 +54,25 @@ def config(size: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def make_hf(folder: Path, size: str) -> Path:
-    """Write a Hugging Face folder of random bytes; one that exists is kept."""
+def normal_noise(nbytes: int) -> bytes:
+    """Return bf16 numbers as weights have them: normal, with a deviation of 0.02."""
+    import numpy as np
+
+    values = np.random.default_rng(0).normal(0, 0.02, nbytes // 2).astype(np.float32)
+    return (values.view(np.uint32) >> 16).astype(np.uint16).tobytes()
+
+
+def make_hf(folder: Path, size: str, noise: Callable[[int], bytes] = os.urandom) -> Path:
+    """Write a Hugging Face folder of random bytes, or of what `noise` makes; one that exists is kept."""
     path = folder / "model.safetensors"
     if path.exists():
         return folder
     folder.mkdir(parents=True)
     layout = safetensors.layout(list(specs(size)), {"format": "pt"})
-    noise = os.urandom(16 << 20)
+    block = noise(16 << 20)
     with path.open("wb") as file:
-        for start in range(0, layout.nbytes, len(noise)):
-            file.write(noise[: min(len(noise), layout.nbytes - start)])
+        for start in range(0, layout.nbytes, len(block)):
+            file.write(block[: min(len(block), layout.nbytes - start)])
         for offset, data in layout.patches({}):
             file.seek(offset)
             file.write(data)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.casts import as_float
+from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.scan.result import Place, Rows
 from ckpt_gui.core.stats import BLOCK, Asked, Watch, blocks, decode
@@ -58,8 +59,7 @@ def _name(value: float) -> str:
 
 def zero_rows(source: Source, ref: TensorRef, cancelled: Asked | None) -> tuple[Rows, ...]:
     """Return the rows of which every element is zero."""
-    sums = row_sums(source, ref, cancelled)
-    return _rows("zero", np.flatnonzero(sums.squares == 0))
+    return _rows("zero", np.flatnonzero(row_sums(source, ref, cancelled).zero))
 
 
 def _rows(kind: str, numbers: Counts) -> tuple[Rows, ...]:
@@ -68,10 +68,11 @@ def _rows(kind: str, numbers: Counts) -> tuple[Rows, ...]:
 
 
 class RowSums:
-    """Sums of squares of rows, and a checksum of each row's bytes."""
+    """Sums of squares of rows, which of them are nothing but zeros, and a checksum of each row's bytes."""
 
     def __init__(self, rows: int) -> None:
         self.squares: Floats = np.zeros(rows)
+        self.zero: NDArray[np.bool_] = np.zeros(rows, dtype=bool)
         self.checks: Counts = np.zeros(rows, dtype=np.int64)
 
 
@@ -96,14 +97,27 @@ def row_sums(source: Source, ref: TensorRef, cancelled: Asked | None, *, checks:
         part = raw[: min(many, rows - first) * width]
         watch.step(part.size)
         source.read_into(ref, first * width, part.data)
-        values = decode(part, ref.dtype).reshape(-1, columns)
-        values = np.where(np.isfinite(values), values, 0.0)
-        with np.errstate(over="ignore"):
-            sums.squares[first : first + len(values)] = np.einsum("ij,ij->i", values, values)
+        _add_rows(sums, first, _quick(part, ref.dtype).reshape(-1, columns))
         if checks:
             lines = part.reshape(-1, width)
             sums.checks[first : first + len(lines)] = [zlib.crc32(line.data) for line in lines]
     return sums
+
+
+def _quick(raw: Array, dtype: str) -> Array:
+    """Return values in fp32 where that is enough to tell the size of a row: a third of the time."""
+    return as_float(raw, dtype) if dtype in CASTABLE else decode(raw, dtype)
+
+
+def _add_rows(sums: RowSums, first: int, values: Array) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", values, values)
+        if not np.isfinite(squares).all():
+            values = np.where(np.isfinite(values), values, 0)
+            squares = np.einsum("ij,ij->i", values, values)
+    sums.squares[first : first + len(values)] = squares
+    small = np.flatnonzero(squares == 0)  # or so small that their squares are
+    sums.zero[first + small] = ~values[small].any(axis=1)
 
 
 def untrained_rows(source: Source, ref: TensorRef, initial: float, cancelled: Asked | None) -> tuple[Rows, ...]:
@@ -120,15 +134,14 @@ def untrained_rows(source: Source, ref: TensorRef, initial: float, cancelled: As
     """
     sums = row_sums(source, ref, cancelled, checks=True)
     columns = matrix_shape(ref.shape)[1]
-    zero = sums.squares == 0
-    names = list(zip(sums.squares.tolist(), sums.checks.tolist(), strict=True))
-    counts = Counter(name for name, empty in zip(names, zero.tolist(), strict=True) if not empty)
-    equal = np.array([counts[name] > 1 for name in names], dtype=bool)
+    names = sums.squares.view(np.int64) ^ (sums.checks << 31)  # equal for equal rows, and for others hardly ever
+    _, which, counts = np.unique(names, return_inverse=True, return_counts=True)
+    equal = (counts[which] > 1) & ~sums.zero
     sizes = np.sqrt(sums.squares / max(columns, 1))
     return (
-        *_rows("zero", np.flatnonzero(zero)),
+        *_rows("zero", np.flatnonzero(sums.zero)),
         *_rows("equal", np.flatnonzero(equal)),
-        *_rows("initial", _at_initial_scale(sizes, np.flatnonzero(~zero & ~equal), columns, initial)),
+        *_rows("initial", _at_initial_scale(sizes, np.flatnonzero((sums.squares > 0) & ~equal), columns, initial)),
     )
 
 

@@ -71,19 +71,21 @@ class Distribution:
 
 
 @lru_cache(maxsize=16)
-def ascending(dtype: str) -> Counts:
-    """Return the patterns of a narrow type that are finite, by ascending value."""
+def ranks(dtype: str) -> Counts:
+    """Return the place of each pattern of a narrow type by ascending value; −1 for those that are not finite."""
     values = pattern_values(dtype)
     finite = np.flatnonzero(np.isfinite(values))
-    return finite[np.argsort(values[finite], kind="stable")]
+    places: Counts = np.full(values.size, -1, dtype=np.int64)
+    places[finite[np.argsort(values[finite], kind="stable")]] = np.arange(finite.size)
+    return places
 
 
 def of_patterns(dtype: str, counts: Counts) -> Distribution:
     """Return the distribution that counts of bit patterns say; patterns of one value are put together."""
-    order = ascending(dtype)
-    number = counts[order]
-    seen = np.flatnonzero(number)
-    return _joined(pattern_values(dtype)[order[seen]], number[seen], True)
+    seen = np.flatnonzero(counts)
+    places = ranks(dtype)[seen]
+    order = seen[np.argsort(places)][np.count_nonzero(places < 0) :]
+    return _joined(pattern_values(dtype)[order], counts[order], True)
 
 
 def of_values(values: Floats, whole: bool) -> Distribution:

@@ -23,10 +23,12 @@ class Patterns:
         self.dtype, self.numel = dtype, numel
         self._packed = BY_NAME[dtype].bits < 8
         self.counts = np.zeros(1 << max(BY_NAME[dtype].bits, 8), dtype=np.int64)
+        self._found: Distribution | None = None  # until more is counted
         self._last = 0  # of a packed type: the last byte seen, half of which may be padding
 
     def add(self, raw: Array) -> None:
         """See `Tally`."""
+        self._found = None
         patterns = raw.view(f"uint{max(BY_NAME[self.dtype].bits, 8)}")
         for start in range(0, patterns.size, PIECE):
             self.counts += np.bincount(patterns[start : start + PIECE], minlength=self.counts.size)
@@ -34,6 +36,7 @@ class Patterns:
 
     def merge(self, other: Patterns) -> None:
         """See `Tally`."""
+        self._found = None
         self.counts += other.counts
         self._last = other._last or self._last
 
@@ -57,7 +60,9 @@ class Patterns:
 
     def distribution(self) -> Distribution:
         """See `Tally`."""
-        return of_patterns(self.dtype, self._by_pattern())
+        if self._found is None:
+            self._found = of_patterns(self.dtype, self._by_pattern())
+        return self._found
 
     def stats(self, ref: TensorRef) -> TensorStats:
         """See `Tally`."""
@@ -67,7 +72,7 @@ class Patterns:
         masks = special(every)
         masks["subnormals"] = (every != 0) & (np.abs(every) < SMALLEST_NORMAL.get(self.dtype, 0.0))
         counted: dict[str, Any] = {name: int(number[mask].sum()) for name, mask in masks.items()}
-        found = of_patterns(self.dtype, counts)
+        found = self.distribution()
         if not found.values.size:
             return TensorStats(ref.key, ref.dtype, ref.shape, ref.numel, **counted)
         low, high = exact(found.values[0], self.dtype), exact(found.values[-1], self.dtype)
@@ -83,5 +88,6 @@ class Patterns:
         seen, counts = arrays["patterns"], arrays["counts"].astype(np.int64)
         if int(counts.sum()) != (-(-self.numel // 2) if self._packed else self.numel) or (counts <= 0).any():
             raise ValueError("the counts are not those of this tensor")
+        self._found = None
         self.counts[seen] = counts
         self._last = int(plain["last"])
