@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from transformers.utils import logging as transformers_logging
 
 from scripts import make_real_model
+from tests.real import poison
 from tests.real.cases import CASES, Case
 
 COMMAND = [sys.executable, "-m", "ckpt_gui.cli.main"]
@@ -241,6 +242,7 @@ def main() -> int:
     report.expect(check(model) == (0, set()), "the model itself is not clean")
     report.rows.append(("the model", "", "", "", f"{found:.3f}"))
     wrong_rows(model, work, report)
+    report.faults += poison.faults(COMMAND, model, work)
     copy(model, work, report)
     for case in CASES:
         mend(case, model, work, report)
