@@ -81,9 +81,11 @@ def _ask_transformers(plan: Plan, progress: Progress | None, cancelled: IsCancel
     """Have transformers say what it writes for a config whose family has no table, if it is installed."""
     if plan.config is None or plan.evidence.saved is not None or not lacks_table(plan) or not generic.available():
         return plan
+    label = "Asking transformers for the layout; the answer is kept"
     if progress:
-        progress("Asking transformers for the layout", 0, 1)
-    saved = generic.saved_for(plan.config.raw, cancelled)
+        progress(label, 0, 1)
+    told = None if progress is None else lambda seconds: progress(f"{label} ({seconds:.0f} s)", 0, 1)
+    saved = generic.saved_for(plan.config.raw, cancelled, told)
     return normalise(plan.source, plan.policy, dataclasses.replace(plan.evidence, saved=saved))
 
 

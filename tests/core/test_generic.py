@@ -27,6 +27,7 @@ SHAPES = {"backbone.wte.weight": (6, 4), "backbone.norm.weight": (4,)} | {
 ANSWER = {
     "version": "9.9", "class": "MosaicForCausalLM", "tensors": [[k, list(v)] for k, v in SHAPES.items()],
     "embedding": "backbone.wte.weight", "head": "lm_head.weight", "tied": True,
+    "buffers": ["backbone.blocks.0.mask", "backbone.blocks.1.mask"], "ignorable": [r"attn\.masked_bias$", "(", 3],
 }  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Let a stand-in answer; return what it was asked."""
     questions: list[dict[str, Any]] = []
 
-    def ask(text: str, cancelled: Any) -> dict[str, Any]:
+    def ask(text: str, cancelled: Any, waiting: Any) -> dict[str, Any]:
         questions.append(json.loads(text))
         return json.loads(json.dumps(ANSWER))
 
@@ -166,3 +167,26 @@ def test_a_child_that_fails_or_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert "did not answer" in saved_for({"model_type": "x"}).problem
     with pytest.raises(generic.Cancelled):
         saved_for({"model_type": "x"}, lambda: True)
+
+
+def test_buffers_are_known_and_left_out(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    """What the model makes itself, what it leaves alone in a file, and what older versions saved."""
+    names = ("backbone.blocks.0.mask", "backbone.blocks.1.attn.masked_bias", "backbone.rotary_emb.inv_freq")
+    more = {name: np.ones(3, np.float32) for name in names}
+    plan = plan_of(tmp_path, weights(**more, other=np.ones(2, np.float32)))
+    assert set(models.finding(plan, "computed-buffer").keys) == set(names)
+    assert models.finding(plan, "unexpected-tensor").keys == ("other",)
+    assert plan.layout is plan.family.layout("hf")
+    write_export(retarget(plan, Target("hf")), tmp_path / "out")
+    assert models.opened(tmp_path / "out") == models.as_bytes(weights(other=np.ones(2, np.float32)))
+
+
+def test_time_goes_by_while_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = tmp_path / "child.py"
+    child.write_text("import sys, time; sys.stdin.read(); time.sleep(0.7); print('{\"tensors\": []}')")
+    monkeypatch.setattr(generic, "CHILD", [str(child)])
+    monkeypatch.setattr(generic, "_cache_file", lambda text: None)
+    seconds: list[float] = []
+    saved_for({"model_type": "x"}, None, seconds.append)
+    assert seconds == sorted(seconds)
+    assert len(seconds) >= 2

@@ -52,7 +52,7 @@ def save(kind: str, folder: Path) -> Any:
 @pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask in this process: the child's own start is tested once, below."""
-    monkeypatch.setattr(generic, "_ask", lambda text, _: generic_child.describe(json.loads(text)))
+    monkeypatch.setattr(generic, "_ask", lambda text, *_: generic_child.describe(json.loads(text)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,3 +97,17 @@ def test_a_type_that_transformers_does_not_know(tmp_path: Path) -> None:
     plan = tiny.plan_of(tmp_path / "in")
     (found,) = [f for f in plan.findings if f.code == "unknown-layout"]
     assert "transformers could not build it" in found.message
+
+
+def test_buffers_of_the_model_are_no_surprise(tmp_path: Path, inside: None) -> None:
+    """A state dict with what `save_pretrained` leaves out, as `torch.save(dict(named_buffers))` beside it makes."""
+    from safetensors.torch import load_file, save_file
+
+    save("stablelm", tmp_path / "in")
+    path = tmp_path / "in" / "model.safetensors"
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "in")
+    buffers = {name: tensor.clone() for name, tensor in model.named_buffers()}
+    assert buffers
+    save_file({**load_file(path), **buffers}, path, {"format": "pt"})
+    plan = tiny.plan_of(tmp_path / "in")
+    assert [f.code for f in plan.findings if f.severity != "info"] == ["computed-buffer"]

@@ -10,25 +10,28 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ckpt_gui.core.errors import Cancelled
-from ckpt_gui.core.families.schema import Family, Layout, Rule, Slot
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot
 from ckpt_gui.core.keys import safe_text, template
 
 TIMEOUT = 300.0  # seconds: importing transformers alone takes some on a slow disk
 MOST_TENSORS = 2_000_000
 INSTALL = "pip install 'ckpt_gui[hf]'"
 CHILD = ["-m", "ckpt_gui.core.families.generic_child"]
-_SCHEMA = 1
+_SCHEMA = 2
+_BUFFER = "holds what transformers makes itself when it builds the model, and does not save"
+_ALWAYS = (r"(^|\.)rotary_emb\.inv_freq$", r"(^|\.)position_ids$")  # what older versions saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Saved:
         kind: Name of the model's class.
         version: Of transformers.
         problem: Why nothing is known; empty if all is well.
+        buffers: Names of what the model holds beside its weights and `save_pretrained` does not write.
+        ignorable: Patterns of names that transformers leaves alone in a file.
     """
 
     model_type: str
@@ -54,6 +59,8 @@ class Saved:
     kind: str = ""
     version: str = ""
     problem: str = ""
+    buffers: tuple[str, ...] = ()
+    ignorable: tuple[str, ...] = ()
 
 
 def available() -> bool:
@@ -61,8 +68,17 @@ def available() -> bool:
     return importlib.util.find_spec("transformers") is not None
 
 
-def saved_for(config: Mapping[str, Any], cancelled: Callable[[], bool] | None = None) -> Saved:
+def saved_for(
+    config: Mapping[str, Any],
+    cancelled: Callable[[], bool] | None = None,
+    waiting: Callable[[float], None] | None = None,
+) -> Saved:
     """Return what transformers writes for a config.json, from the cache or from a child process.
+
+    Args:
+        config: The config.json.
+        cancelled: Asked several times a second.
+        waiting: Called as often with the seconds that have gone by.
 
     Raises:
         Cancelled: `cancelled` said so.
@@ -72,7 +88,7 @@ def saved_for(config: Mapping[str, Any], cancelled: Callable[[], bool] | None = 
     cache = _cache_file(text)
     found = _read(cache) if cache else None
     if found is None:
-        found = _ask(text, cancelled)
+        found = _ask(text, cancelled, waiting)
         if cache and "problem" not in found:
             _keep(cache, found)
     if "problem" in found:
@@ -85,7 +101,8 @@ def _checked(model_type: str, found: Mapping[str, Any]) -> Saved:
         tensors = tuple((str(name), tuple(int(s) for s in shape)) for name, shape in found["tensors"])
         return Saved(
             model_type, tensors, found["embedding"], found["head"], bool(found["tied"]), str(found["class"]),
-            str(found["version"]),
+            str(found["version"]), "", tuple(map(str, found.get("buffers", ()))),
+            tuple(map(str, found.get("ignorable", ()))),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError):
         return Saved(model_type, problem="transformers gave an answer that can not be read")
@@ -121,7 +138,9 @@ def _keep(path: Path, found: Mapping[str, Any]) -> None:
         part.unlink(missing_ok=True)
 
 
-def _ask(text: str, cancelled: Callable[[], bool] | None) -> dict[str, Any]:
+def _ask(
+    text: str, cancelled: Callable[[], bool] | None, waiting: Callable[[float], None] | None = None
+) -> dict[str, Any]:
     """Run the child; its failure is told in words."""
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     child = subprocess.Popen(
@@ -132,13 +151,16 @@ def _ask(text: str, cancelled: Callable[[], bool] | None) -> dict[str, Any]:
         env={**os.environ, **offline, "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"},
     )
     given: bytes | None = text.encode()
-    until = time.monotonic() + TIMEOUT
+    begun = time.monotonic()
+    until = begun + TIMEOUT
     while True:
         try:
             out, err = child.communicate(given, timeout=0.2)
             break
         except subprocess.TimeoutExpired:
             given = None
+            if waiting:
+                waiting(time.monotonic() - begun)
             stop = cancelled is not None and cancelled()
             if not stop and time.monotonic() < until:
                 continue
@@ -170,9 +192,11 @@ def family_of(saved: Saved) -> Family:
         names.append(saved.head)
     for name in names:
         slots.setdefault(template(name), Slot(_indexed(name), (), roles.get(name, "")))
+    ignored = {template(name): Ignored(_indexed(name), _BUFFER) for name in saved.buffers}
     layout = Layout(
         "hf",
         tuple(Rule(slot.key, slot.key) for slot in slots.values()),
+        tuple(found for shape, found in ignored.items() if shape not in slots),
         source=f"transformers {saved.version} {saved.kind}",
     )
     return Family(
@@ -188,11 +212,38 @@ def family_of(saved: Saved) -> Family:
     )
 
 
+def with_ignorable(layout: Layout, saved: Saved, shapes: Iterable[str]) -> Layout:
+    """Return the layout with those stored names ignored, too, that transformers leaves alone when it loads a file.
+
+    Args:
+        layout: From `family_of`.
+        saved: What transformers said.
+        shapes: The templates of the keys in the file.
+    """
+    patterns = [found for text in (*_ALWAYS, *saved.ignorable) if (found := _compiled(text))]
+    known = layout.by_stored.keys() | layout.by_ignored.keys()
+    names = [shape for shape in shapes if shape not in known and any(p.search(shape) for p in patterns)]
+    more = tuple(Ignored(_indexed_template(shape), _BUFFER) for shape in names)
+    return replace(layout, ignored=(*layout.ignored, *more)) if more else layout
+
+
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return a pattern as transformers means it; None for one that is no pattern, or an odd one."""
+    try:
+        return re.compile(pattern) if len(pattern) < 200 else None
+    except re.error:
+        return None
+
+
 def _indexed(name: str) -> str:
     """Return a key's template with names for its indices: they mean nothing but that they are kept.
 
     >>> _indexed("model.layers.3.mlp.experts.0.w1.weight")
     'model.layers.{at0}.mlp.experts.{at1}.w1.weight'
     """
-    parts = template(name).split("{}")
+    return _indexed_template(template(name))
+
+
+def _indexed_template(shape: str) -> str:
+    parts = shape.split("{}")
     return "".join(part + (f"{{at{i}}}" if i < len(parts) - 1 else "") for i, part in enumerate(parts))

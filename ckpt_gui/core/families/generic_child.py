@@ -21,9 +21,17 @@ SECONDS = 300
 _LEFT_OUT = ("auto_map", "quantization_config", "_name_or_path", "torch_dtype", "dtype")
 
 
+# Packages that transformers imports where they are installed, and that no model needs to be built: seconds.
+_NOT_NEEDED = (
+    "torchao", "torchaudio", "bitsandbytes", "peft", "datasets", "sklearn", "scipy", "pandas", "librosa", "cv2",
+    "tensorflow", "flax", "jax",
+)  # fmt: skip
+
+
 def main() -> int:
     """Read, build, write."""
     _limit()
+    sys.modules.update(dict.fromkeys(_NOT_NEEDED))  # type: ignore[arg-type]  # None: as if it was not installed
     config = json.loads(sys.stdin.buffer.read())
     with contextlib.redirect_stdout(sys.stderr):
         found = describe(config)
@@ -62,7 +70,15 @@ def describe(raw: dict[str, Any]) -> dict[str, Any]:
         "head": _on_disk(head, saved) or head,
         "tied": bool(getattr(config, "tie_word_embeddings", False)),
         "prefix": getattr(type(model), "base_model_prefix", ""),
+        "buffers": sorted({name for name, _ in model.named_buffers()} - saved.keys()),
+        "ignorable": _ignorable(model),
     }
+
+
+def _ignorable(model: Any) -> list[str]:
+    """Return the patterns of names that transformers itself does not miss, or does not mind, in a file."""
+    lists = (getattr(type(model), f"_keys_to_ignore_on_{name}", None) for name in ("load_unexpected", "save"))
+    return sorted({pattern for found in lists for pattern in found or () if isinstance(pattern, str)})
 
 
 def _build(transformers: Any, config: Any, architectures: Any) -> Any:

@@ -6,6 +6,7 @@ config that names a family without a table is believed: its tensors are not take
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 
@@ -129,7 +130,9 @@ def _by_transformers(plan: Plan, counts: Counter[str]) -> Plan | None:
         text = f"{match.matched} of {match.total} keys are names that {by}, which the config asks for."
         fix = "Look whether the config belongs to these weights; name another with --config."
         return plan.found(Finding("unknown-layout", "error", text, fix=fix))
-    plan = plan.replace(family=match.family, layout=match.layout, prefix=match.prefix)
+    layout = generic.with_ignorable(match.layout, saved, counts)
+    family = dataclasses.replace(match.family, layouts=(layout,))
+    plan = plan.replace(family=family, layout=layout, prefix=match.prefix)
     plan = plan.explained(f"{match.matched} of {match.total} keys are names that {by}.")
     return plan.found(_prefix_finding(match)) if match.prefix else plan
 
