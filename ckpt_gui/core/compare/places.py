@@ -41,25 +41,27 @@ def find_places(sides: Sides, rows: Sequence[Row], cancelled: Asked) -> tuple[Ro
 
 def _exchanged(sides: Sides, rows: list[Row], group: Sequence[int], cancelled: Asked) -> None:
     """Mark rows of one layer and shape of which one side has what the other has elsewhere."""
-    left = dict(_digests(group, lambda i: sides.both(rows[i])[0], cancelled))
-    right = {kind: i for i, kind in _digests(group, lambda i: sides.both(rows[i])[1], cancelled)}
-    found = {}
-    for i, kind in left.items():
-        j = right.get(kind, i)
-        if j != i and same(sides.both(rows[i])[0], sides.both(rows[j])[1], Watch(None, cancelled)):
-            found[i] = j
-    for i, j in found.items():
-        if found.get(j) == i:
-            _swapped(rows, i, f"has changed places with `{_key(rows[j].a)}`")
-        else:
-            _swapped(rows, i, f"has in A the values of `{_key(rows[j].b)}` in B")
-            _swapped(rows, j, f"has in B the values of `{_key(rows[i].a)}` in A")
+    left = _by_digest(group, lambda i: sides.both(rows[i])[0], cancelled)
+    right = _by_digest(group, lambda i: sides.both(rows[i])[1], cancelled)
+    in_b: dict[int, int] = {}  # row → where B has what A has in it
+    in_a: dict[int, int] = {}  # row → where A has what B has in it
+    for kind in left.keys() & right.keys():
+        ours, theirs = left[kind], right[kind]
+        for i, j in dict.fromkeys([*((i, theirs[0]) for i in ours), *((ours[0], j) for j in theirs)]):
+            if i != j and same(sides.both(rows[i])[0], sides.both(rows[j])[1], Watch(None, cancelled)):
+                in_b.setdefault(i, j)
+                in_a.setdefault(j, i)
+    for i in in_b.keys() | in_a.keys():
+        rows[i] = rows[i].replace(state="swapped", note=_places(rows, in_b.get(i), in_a.get(i)), delta=None)
 
 
-def _swapped(rows: list[Row], number: int, note: str) -> None:
-    row = rows[number]
-    note = f"{row.note}; {note}" if row.state == "swapped" else note
-    rows[number] = row.replace(state="swapped", note=note, delta=None)
+def _places(rows: Sequence[Row], in_b: int | None, in_a: int | None) -> str:
+    """Say where the other side has a row's values."""
+    if in_b is not None and in_b == in_a:
+        return f"has changed places with `{_key(rows[in_b].a)}`"
+    notes = [f"has in A the values of `{_key(rows[in_b].b)}` in B"] if in_b is not None else []
+    notes += [f"has in B the values of `{_key(rows[in_a].a)}` in A"] if in_a is not None else []
+    return "; ".join(notes)
 
 
 def _renamed(sides: Sides, rows: list[Row], cancelled: Asked) -> tuple[Row, ...]:
@@ -81,8 +83,13 @@ def _alone(sides: Sides, rows: Sequence[Row], which: int, cancelled: Asked) -> d
     """Return the rows of A (0) or B (1) that stand alone, by digest."""
     state: State = "only-b" if which else "only-a"
     numbers = [i for i, row in enumerate(rows) if row.state == state]
+    return _by_digest(numbers, lambda i: sides.one(which, rows[i].b if which else rows[i].a), cancelled)
+
+
+def _by_digest(numbers: Sequence[int], stream_of: Callable[[int], Stream], cancelled: Asked) -> dict[bytes, list[int]]:
+    """Return row numbers by the digest of their tensors."""
     found: dict[bytes, list[int]] = {}
-    for i, kind in _digests(numbers, lambda i: sides.one(which, rows[i].b if which else rows[i].a), cancelled):
+    for i, kind in _digests(numbers, stream_of, cancelled):
         found.setdefault(kind, []).append(i)
     return found
 

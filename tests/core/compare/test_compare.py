@@ -21,6 +21,7 @@ from tests.core import models
 from tests.core import test_adapters as adapters
 from tests.core import test_families_dense as dense
 from tests.core import test_families_fused as fused
+from tests.core import test_gguf_export as quantised
 
 TOTAL = len(models.names("hf"))
 Q = "model.layers.0.self_attn.q_proj.weight"
@@ -155,6 +156,16 @@ def test_changed_places(both: bool) -> None:
     assert states(found) == {"equal": TOTAL - 2, "swapped": 2}
     note = f"has changed places with `{up}`" if both else f"has in B the values of `{up}` in A"
     assert row(found, gate).note == note
+
+
+def test_values_that_two_others_have() -> None:
+    """b and c of B both have the values of a in A: it does not matter from which side one looks."""
+    one = unknown(a=ramp(3), b=ramp(3, start=2), c=ramp(3, start=1))
+    two = unknown(a=ramp(3, start=1), b=ramp(3), c=ramp(3))
+    found = compared(one, two)
+    assert states(found) == {"swapped": 3}
+    assert row(found, "c").note == "has changed places with `a`"
+    assert row(found, "b").note == "has in B the values of `a` in A"
 
 
 def test_added_tokens() -> None:
@@ -427,3 +438,27 @@ def test_a_section_beside_a_plain_file(tmp_path: Path) -> None:
     nested.write_bytes(builders.state_dict_bytes({f"model._orig_mod.{k}": v for k, v in state.items()}, "state_dict"))
     with opened_sides(str(plain), str(nested), values=True) as (a, b):
         assert states(compare(a, b, values=True)) == {"equal": TOTAL}
+
+
+# ---- quantised files
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_0"])
+def test_a_gguf_beside_what_it_was_made_of(tmp_path: Path, kind: str) -> None:
+    """Blocks are decoded on the way, rows of q and k put back: what quantising has cost is told, tensor by tensor."""
+    stored, expected = quantised.model("llama", kind)
+    config = models.config(
+        hidden_size=quantised.HIDDEN, num_attention_heads=quantised.HEADS, num_key_value_heads=quantised.KV,
+        head_dim=quantised.HEAD_DIM, intermediate_size=quantised.WIDTH, vocab_size=quantised.VOCAB,
+        num_hidden_layers=1, tie_word_embeddings=True,
+    )  # fmt: skip
+    with quantised.opened(tmp_path, stored, quantised.metadata()) as source:
+        packed = understand(source)
+        exact = compared(packed, models.plan(expected, config))
+        assert exact.same is True
+        key = "model.layers.0.self_attn.q_proj.weight"
+        shifted = expected | {key: expected[key] + np.float32(0.5)}
+        (row,) = [r for r in compared(packed, models.plan(shifted, config)).rows if r.state == "differs"]
+        assert row.key == key
+        assert row.delta is not None
+        assert row.delta.max_diff == pytest.approx(0.5, rel=1e-3)
