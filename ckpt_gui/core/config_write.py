@@ -177,7 +177,7 @@ def meta_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) ->
             chosen = config.raw.get("num_experts_per_tok", own.get("num_experts_per_tok", 2))
             written["moe"] = {**own, "num_experts": dims["experts"], "num_experts_per_tok": chosen}
     else:
-        written = _meta_widths(written, dims)
+        written = _meta_widths(written, {**dims, "ffn": dims.get("dense_ffn", dims["ffn"])})
     written["norm_eps"] = config.norm_eps if config.norm_eps is not None else 1e-5
     theta = config.rope_theta
     if theta is None and config.is_hf:  # transformers' own; where it is absent, Llama 3's program takes 500,000

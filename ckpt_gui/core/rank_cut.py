@@ -11,7 +11,7 @@ from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.passes.merge_ranks import KV
 from ckpt_gui.core.plan import Entry, Plan
-from ckpt_gui.core.shape_ops import EQUAL, Concat, Take
+from ckpt_gui.core.shape_ops import EQUAL, Concat, Regroup, Take
 from ckpt_gui.core.tensors import TensorSpec
 
 # What tells a Llama 3, whose embedding is cut along the vocabulary: its size, its rotary base, its way of scaling.
@@ -35,7 +35,11 @@ def cut(entry: Entry, rank: int, ranks: int, layout: Layout, plan: Plan) -> Entr
     if not size or size % parts or not whole_heads:
         text = f"`{safe_text(entry.key)}` of the shape {entry.output.shape} can not be cut for {ranks} ranks."
         raise CheckpointError("shape-mismatch", text, fix="Choose another number with --model-parallel.", key=entry.key)
-    expr = make(Take(dim, rank * parts // ranks, (EQUAL,) * parts), entry.expr)
+    whole = entry.expr
+    if (within := layout.by_part.get(template(entry.key))) is not None:
+        assert not isinstance(within, tuple), "what is cut so is read and never written"
+        whole = make(Regroup(within, parts), whole)
+    expr = make(Take(dim, rank * parts // ranks, (EQUAL,) * parts), whole)
     shape: Shape = (*entry.output.shape[:dim], size // parts, *entry.output.shape[dim + 1 :])
     return Entry(TensorSpec(entry.key, entry.output.dtype, shape), expr, entry.why)
 

@@ -1,4 +1,4 @@
-"""The configs of models that see images, from Meta's params.json and back.
+"""The configs of models that see images, and of their text models, from Meta's params.json and back.
 
 Hugging Face keeps the text model's fields under `text_config` and the encoder's under `vision_config`. Meta's file has
 all in one, and for Llama 3.2 Vision says little of the encoder, whose sizes its program has as constants: they are
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ckpt_gui.core import llama4_config
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.numbering import spread
 from ckpt_gui.core.families.schema import Family, Layout
@@ -23,6 +24,7 @@ _ENCODER = {"vision_hidden": 1280, "vision_layers": 32, "global_layers": 8, "vis
 _HEADS, _TAKEN = 16, [3, 7, 15, 23, 30]
 _PADDING = 128004  # token of Llama 3.2 Vision, whose vocabulary is Llama 3's
 _LLAMA3_VOCAB = 128256
+LLAMA4 = ("llama4", "llama4-vision")
 _MOST_TILES = 100  # what no model comes near
 # Hugging Face's name of a field of the encoder ← the size as the tensors show it.
 _MLLAMA_VISION = {
@@ -38,12 +40,12 @@ _MLLAMA_VISION = {
 
 def is_whole(family: Family) -> bool:
     """Return True for a family whose params.json tells of an encoder too."""
-    return family.name == "mllama"
+    return family.name == "mllama" or family.name in LLAMA4
 
 
 def unknown_encoder(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> str:
     """Return what params.json leaves open of the image encoder, in a sentence; empty if nothing."""
-    if config.is_hf or not is_whole(family) or all(dims.get(name) == size for name, size in _ENCODER.items()):
+    if config.is_hf or family.name != "mllama" or all(dims.get(name) == size for name, size in _ENCODER.items()):
         return ""
     return (
         "params.json does not say how many heads the image encoder has and which of its layers are taken, and its "
@@ -96,6 +98,8 @@ def whole_config(
         dims: True sizes, as the tensors have them.
         text: The fields of the text model, with `architectures` and `model_type` of the whole.
     """
+    if family.name in LLAMA4:
+        return _llama4(config, dims, dict(text))
     whole = {name: text[name] for name in ("architectures", "model_type")}
     inner = {name: value for name, value in text.items() if name not in whole}
     return whole | _mllama(config, dims, inner)
@@ -122,6 +126,15 @@ def _mllama(config: ModelConfig, dims: Mapping[str, int], text: dict[str, Any]) 
     return {"image_token_index": dims.get("vocab"), "text_config": text, "vision_config": vision}
 
 
+def _llama4(config: ModelConfig, dims: Mapping[str, int], text: dict[str, Any]) -> dict[str, Any]:
+    text |= llama4_config.text_fields(config, dims)
+    if text["model_type"] != "llama4":  # the text model by itself
+        return text
+    whole = {name: text.pop(name) for name in ("architectures", "model_type")}
+    vision = llama4_config.vision_fields(config, dims)
+    return whole | {"text_config": text | {"model_type": "llama4_text"}, "vision_config": vision}
+
+
 def vision_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) -> dict[str, Any]:
     """Return the fields of params.json on the encoder and on the layers that look at its images.
 
@@ -130,6 +143,8 @@ def vision_params(family: Family, config: ModelConfig, dims: Mapping[str, int]) 
         config: What the source says.
         dims: True sizes.
     """
+    if family.name in LLAMA4:
+        return llama4_config.params_fields(config, dims) if config.is_hf else {}
     if not is_whole(family):
         return {}
     if not config.is_hf:

@@ -22,7 +22,7 @@ from tests.core import models
 from tests.core.models import State
 from tests.core.own_layouts import deepseek_own, deepseek_titan, gpt_oss_openai, gpt_oss_titan
 from tests.core.test_retarget import written
-from tests.core.vision_layouts import mllama_meta, mllama_torchtune, of_one_grid
+from tests.core.vision_layouts import llama4_meta, llama4_torchtune, mllama_meta, mllama_torchtune, of_one_grid
 
 DIMS = {
     "vocab": 50, "hidden": 24, "heads": 6, "kv_heads": 2, "head_dim": 8, "ffn": 20, "layers": 3, "experts": 5,
@@ -56,7 +56,7 @@ FAMILIES: dict[str, tuple[dict[str, int], dict[str, Any], tuple[int, ...]]] = {
     "llama4": ({}, {"num_local_experts": 5, "intermediate_size_mlp": 34}, (0, 2)),
     "llama4-vision": (
         {"vision_hidden": 18, "vision_ffn": 26, "vision_patches": 11, "vision_patch": 12, "projector_in": 13}
-        | {"adapter_in": 15, "adapter_middle": 16, "adapter_out": 17},
+        | {"adapter_in": 15, "adapter_middle": 16, "adapter_out": 22},
         {"num_local_experts": 5, "intermediate_size_mlp": 34},
         (0, 2),
     ),
@@ -254,23 +254,6 @@ def qwen3_moe_torchtitan(before: str, ends: tuple[str, str, str], *names: tuple[
     return made
 
 
-def llama4_torchtune(state: State) -> State:
-    made = {}
-    for key, value in state.items():
-        if key.endswith("gate_up_proj"):
-            made[key.replace("gate_up_proj", "gate_proj")] = value[:, :, :20]
-            made[key.replace("gate_up_proj", "up_proj")] = value[:, :, 20:]
-        else:
-            made[key] = value
-    return renamed(
-        made, ("^model.layers", "decoder.layers"), ("^model.embed_tokens", "decoder.tok_embeddings"),
-        ("^lm_head", "decoder.output"), ("^model.norm.weight", "decoder.norm.scale"), ("self_attn", "attn"),
-        ("o_proj", "output_proj"), ("input_layernorm.weight", "sa_norm.scale"), ("feed_forward", "mlp"),
-        ("post_attention_layernorm.weight", "mlp_norm.scale"), (r"router\.weight", "router.gate.weight"),
-        (r"gate_proj\.weight", "w1.weight"), (r"up_proj\.weight", "w3.weight"), (r"down_proj\.weight", "w2.weight"),
-    )  # fmt: skip
-
-
 MATRICES = ("gate_proj", "up_proj", "down_proj")
 LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
     ("phi", "litgpt"): phi_litgpt,
@@ -294,7 +277,9 @@ LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
         "experts.", ("w1", "w3", "w2"), (r"([qkv])_proj", r"w\1"), ("^lm_head", "output")
     ),
     ("deepseek-v3", "hf-fused"): lambda state: fuse(state, "mlp.experts", MATRICES),
+    ("llama4", "meta"): llama4_meta,
     ("llama4", "torchtune"): llama4_torchtune,
+    ("llama4-vision", "meta"): llama4_meta,
     ("deepseek-v3", "deepseek"): deepseek_own,
     ("deepseek-v3", "torchtitan"): deepseek_titan,
     ("gpt-oss", "openai"): gpt_oss_openai,

@@ -156,3 +156,91 @@ def mllama_torchtune(state: State) -> State:
         state, names, "decoder.layers.{}.", "decoder.layers.{}.fusion_layer.",
         "decoder.tok_embeddings.fusion_embedding.weight", beside=True,
     )  # fmt: skip
+
+
+def _llama4_experts(state: State, ffn: int) -> State:
+    """Gate and up of all experts apart."""
+    made: State = {}
+    for key, value in state.items():
+        if key.endswith("experts.gate_up_proj"):
+            made[key.replace("gate_up_proj", "gate_proj")] = value[:, :, :ffn].copy()
+            made[key.replace("gate_up_proj", "up_proj")] = value[:, :, ffn:].copy()
+        else:
+            made[key] = value
+    return made
+
+
+def _substituted(state: State, names: Names) -> State:
+    made: State = {}
+    for key, value in state.items():
+        for old, new in names:
+            key = re.sub(old, new, key)
+        made[key] = value
+    return made
+
+
+def llama4_meta(state: State) -> State:
+    """Llama 4 as Meta has it: with images, or the text model by itself."""
+    made = {}
+    for key, value in _llama4_experts(state, 20).items():
+        if re.search(r"experts\.(gate|up|down)_proj$", key):
+            value = value.reshape(-1, value.shape[-1])
+        elif key.endswith("router.weight"):
+            value = value.T.copy()
+        made[key] = value
+    return _substituted(
+        made,
+        (
+            (r"^(language_model\.)?model\.embed_tokens", "tok_embeddings"),
+            (r"^(language_model\.)?model\.norm", "norm"),
+            (r"^(language_model\.)?lm_head", "output"),
+            (r"^(language_model\.)?model\.layers", "layers"),
+            (r"^(layers.*)input_layernorm", r"\1attention_norm"),
+            (r"^(layers.*)post_attention_layernorm", r"\1feed_forward.norm"),
+            (r"^(layers.*)self_attn\.(.)_proj", r"\1attention.w\2"),
+            (r"router\.weight", "router_DE"),
+            (r"experts\.gate_proj", "experts.moe_w_in_eD_F"),
+            (r"experts\.up_proj", "experts.moe_w_swiglu_eD_F"),
+            (r"experts\.down_proj", "experts.moe_w_out_eF_D"),
+            (r"shared_expert\.gate_proj", "w_in_shared_FD"),
+            (r"shared_expert\.up_proj", "w_swiglu_FD"),
+            (r"shared_expert\.down_proj", "w_out_shared_DF"),
+            (r"feed_forward\.gate_proj", "feed_forward.w1"),
+            (r"feed_forward\.up_proj", "feed_forward.w3"),
+            (r"feed_forward\.down_proj", "feed_forward.w2"),
+            (r"^multi_modal_projector\.linear_1", "vision_projection"),
+            (r"^vision_model\.vision_adapter\.mlp\.fc1", "vision_embeddings.vision_adapter.mlp.c_fc"),
+            (r"^vision_model\.vision_adapter\.mlp\.fc2", "vision_embeddings.vision_adapter.mlp.c_proj"),
+            (r"^vision_model\.patch_embedding\.linear", "vision_embeddings.vision_encoder.conv1._linear"),
+            (r"^vision_model\.layernorm_(pre|post)", r"vision_embeddings.vision_encoder.ln_\1"),
+            (r"^vision_model\.model\.layers", "vision_embeddings.vision_encoder.transformer.resblocks"),
+            (r"^vision_model\.", "vision_embeddings.vision_encoder."),
+            (r"(resblocks.*)self_attn\.(.)_proj", r"\1attn.w\2"),
+            (r"mlp\.fc1", "mlp.c_fc"),
+            (r"mlp\.fc2", "mlp.c_proj"),
+            (r"(resblocks.*)input_layernorm", r"\1ln_1"),
+            (r"(resblocks.*)post_attention_layernorm", r"\1ln_2"),
+        ),
+    )
+
+
+def llama4_torchtune(state: State) -> State:
+    """The text model of Llama 4 as torchtune has it."""
+    return _substituted(
+        _llama4_experts(state, 20),
+        (
+            (r"^(language_model\.)?model\.embed_tokens", "decoder.tok_embeddings"),
+            (r"^(language_model\.)?model\.norm\.weight", "decoder.norm.scale"),
+            (r"^(language_model\.)?lm_head", "decoder.output"),
+            (r"^(language_model\.)?model\.layers", "decoder.layers"),
+            (r"^(decoder.*)input_layernorm\.weight", r"\1sa_norm.scale"),
+            (r"^(decoder.*)post_attention_layernorm\.weight", r"\1mlp_norm.scale"),
+            ("self_attn", "attn"),
+            ("o_proj", "output_proj"),
+            ("feed_forward", "mlp"),
+            (r"router\.weight", "router.gate.weight"),
+            (r"^(decoder.*)gate_proj\.weight", r"\1w1.weight"),
+            (r"^(decoder.*)up_proj\.weight", r"\1w3.weight"),
+            (r"^(decoder.*)down_proj\.weight", r"\1w2.weight"),
+        ),
+    )

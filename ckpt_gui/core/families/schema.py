@@ -74,6 +74,7 @@ class Rule:
         kind: Kind of layers (`self`, `cross`) that it is for, where the layout counts the layers of each kind by
             themselves; empty where a layer has one number everywhere.
         numbers: For such a kind, each stored number with the hub's; empty in a table (see `numbering`).
+        also: True if it is another spelling, which is read and never written.
     """
 
     stored: str | tuple[str, ...]
@@ -84,6 +85,7 @@ class Rule:
     stack: str = ""
     kind: str = ""
     numbers: tuple[tuple[int, int], ...] = ()
+    also: bool = False
 
     @property
     def hubs(self) -> tuple[str, ...]:
@@ -183,6 +185,8 @@ class Layout:
             before); empty where each layer has the hub's number.
         leaves: Parts of the model that its programs do not have, which are left out and told: how their hub keys begin
             (`EXTRA` for layers behind those that the config counts), and what they are.
+        rank_parts: For stored keys whose rows are several tensors one below the other, each of which ranks cut by
+            itself: how many there are, in symbols, or what each measures.
     """
 
     name: str
@@ -198,6 +202,7 @@ class Layout:
     caution: tuple[str, str] = ("", "")
     numbering: str = ""
     leaves: tuple[tuple[str, str], ...] = ()
+    rank_parts: tuple[tuple[str, Symbol | tuple[Symbol, ...]], ...] = ()
 
     @cached_property
     def by_stored(self) -> dict[str, Rule]:
@@ -210,9 +215,14 @@ class Layout:
         return {anonymous(stored): dim for stored, dim in self.rank_dims}
 
     @cached_property
+    def by_part(self) -> dict[str, Symbol | tuple[Symbol, ...]]:
+        """The tensors that rows are cut in by themselves, by anonymous template."""
+        return {anonymous(stored): parts for stored, parts in self.rank_parts}
+
+    @cached_property
     def by_hub(self) -> dict[str, Rule]:
         """Rules by each hub key's anonymous template; where layers of several kinds have a rule each, the first."""
-        return {anonymous(hub): rule for rule in reversed(self.rules) for hub in rule.hubs}
+        return {anonymous(hub): rule for rule in reversed(self.rules) if not rule.also for hub in rule.hubs}
 
     def rule_of(self, hub: str) -> Rule | None:
         """Return the rule of a hub key: among those of several kinds of layers that of the layer's kind."""
@@ -309,7 +319,7 @@ def check_family(family: Family) -> list[str]:
             if anonymous(hub) not in slots or not _same_indices(rule, hub)
         ]
         faults += [f"{family.name}/{layout.name}: the parts of {r.name} do not add up" for r in layout.rules if _odd(r)]
-        made = [(anonymous(hub), r.kind) for r in layout.rules for hub in r.hubs]
+        made = [(anonymous(hub), r.kind) for r in layout.rules if not r.also for hub in r.hubs]
         if len(set(made)) != len(made):
             faults.append(f"{family.name}/{layout.name}: a hub key is made twice")
     return faults

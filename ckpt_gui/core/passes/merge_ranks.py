@@ -15,8 +15,9 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import make
 from ckpt_gui.core.families.schema import BY_SHAPE, Layout, Slot
 from ckpt_gui.core.keys import anonymous, safe_text, template
+from ckpt_gui.core.passes.stored_sizes import stored_sizes
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Replica
-from ckpt_gui.core.shape_ops import EQUAL, Concat, Symbol, size_of
+from ckpt_gui.core.shape_ops import EQUAL, Concat, Regroup, Symbol, Take, size_of
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 
 KV = "kv_heads"
@@ -45,6 +46,7 @@ def _merge(plan: Plan, layout: Layout, groups: Mapping[str, list[Entry]], count:
     entries: list[Entry] = []
     copies: list[Replica] = []
     odd: list[Entry] = []
+    sizes = stored_sizes(plan, slices=True)
     for key, parts in groups.items():
         slot = _slot(plan, layout, key)
         dim = _dim(plan, layout, key, parts, groups)
@@ -59,7 +61,11 @@ def _merge(plan: Plan, layout: Layout, groups: Mapping[str, list[Entry]], count:
             for i in range(0, count, each)
             if each > 1
         ]
-        entries.append(kept[0] if len(kept) == 1 else _whole(kept, dim or 0))
+        whole = kept[0] if len(kept) == 1 else _whole(kept, dim or 0, layout.by_part.get(template(key)), sizes)
+        if whole is None:
+            odd += parts
+        else:
+            entries.append(whole)
     reason = "is the same in the files of several ranks, and taken once"
     dropped = tuple(Dropped(ref, reason, "replica", ref.key) for copy in copies for ref in copy.copies)
     plan = plan.replace(
@@ -74,10 +80,45 @@ def _merge(plan: Plan, layout: Layout, groups: Mapping[str, list[Entry]], count:
     return plan.found(_uneven(odd)) if odd else plan
 
 
-def _whole(parts: Sequence[Entry], dim: int) -> Entry:
+def _whole(
+    parts: Sequence[Entry], dim: int, within: Symbol | tuple[Symbol, ...] | None, sizes: Mapping[str, int]
+) -> Entry | None:
+    """Return a tensor made of the slices of all ranks.
+
+    Args:
+        parts: The slices.
+        dim: Along which dimension they lie.
+        within: What the rows of each slice are made of, where each of that is cut by itself (see `Layout.rank_parts`).
+        sizes: Sizes by symbol.
+
+    Returns:
+        The whole tensor; None where its parts can not be told apart.
+    """
     op = Concat(dim, (EQUAL,) * len(parts))
     spec = TensorSpec(parts[0].key, parts[0].output.dtype, op.shape([p.output.shape for p in parts], {}))
-    return Entry(spec, make(op, *(p.expr for p in parts)), f"the slices of {len(parts)} ranks")
+    exprs = [p.expr for p in parts]
+    if within is None:
+        expr = make(op, *exprs)
+    elif isinstance(within, tuple):
+        rows = _share(within, parts[0].output.shape[dim] * len(parts), sizes)
+        if rows is None or any(count % len(parts) for count in rows):
+            return None
+        cuts = tuple(count // len(parts) for count in rows)
+        expr = make(
+            Concat(dim, within), *(make(op, *(make(Take(dim, i, cuts), e) for e in exprs)) for i in range(len(cuts)))
+        )
+    else:
+        expr = make(Regroup(len(parts), within), make(op, *exprs))
+    return Entry(spec, expr, f"the slices of {len(parts)} ranks")
+
+
+def _share(within: tuple[Symbol, ...], total: int, sizes: Mapping[str, int]) -> list[int] | None:
+    """Return how many rows each of several tensors has, which together have so many; None if that is not known."""
+    try:
+        rows = [size_of(symbol, sizes) for symbol in within]
+    except KeyError:
+        return None
+    return rows if sum(rows) == total else None
 
 
 def _slot(plan: Plan, layout: Layout, key: str) -> Slot | None:

@@ -15,6 +15,7 @@ from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout, Rule
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
+from ckpt_gui.core.passes.stored_sizes import stored_sizes
 from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
 from ckpt_gui.core.tensors import TensorSpec
 
@@ -29,7 +30,7 @@ def rename(plan: Plan) -> Plan:
     stuck: list[Entry] = []
     waiting: dict[str, dict[str, Entry]] = {}
     normal: dict[str, bool] = {}
-    sizes = _given_sizes(plan)
+    sizes = stored_sizes(plan)
     for entry in plan.entries:
         rule = _rule(entry.key, plan.layout, plan.prefix)
         ignored = _ignored(entry.key, plan.layout, plan.prefix) if rule is None else None
@@ -115,13 +116,6 @@ def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> l
         Entry(TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"part of {title}'s fused tensor")
         for name, expr in made
     ]
-
-
-def _given_sizes(plan: Plan) -> dict[str, int]:
-    """Return the sizes that the config or the user gives: a fused tensor is taken apart before shapes can be read."""
-    sizes = dict(plan.config.dims) if plan.config else {}
-    chosen = {"heads": plan.policy.heads, "kv_heads": plan.policy.kv_heads}
-    return sizes | {name: count for name, count in chosen.items() if count}
 
 
 def _fused(stuck: list[Entry]) -> list[Finding]:
