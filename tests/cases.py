@@ -83,7 +83,7 @@ CASES = (
     Case(32, 8, "a thousand dimensions", "shown shortened"),
     Case(33, 5, "odd numbers of half bytes; 4 and 6 bit types", "refused; listed"),
     Case(34, 5, "truth values that are 7 or 255", "a warning"),
-    Case(35, 5, "NaN, infinities, minus zero", "counted; minus zero is no fault"),
+    Case(35, 5, "NaN, infinities, minus zero", "counted, with their places; minus zero is no fault"),
     Case(36, 5, "scalars, tensors out of order, misaligned, unpadded", "equal to what safetensors reads"),
     Case(37, 2, "an LFS pointer, a web page, a zip by the wrong name", "named for what it is"),
     Case(38, 2, "an archive inside a tensor of bytes", "opened, with a note"),

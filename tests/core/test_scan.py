@@ -91,6 +91,7 @@ def poison(key: str, change: Callable[[np.ndarray], None], dtype: Any = np.float
     return found
 
 
+@pytest.mark.case(35)
 def test_one_nan_is_found_where_it_stands() -> None:
     def change(a: np.ndarray) -> None:
         a[7, 33] = np.nan
@@ -104,6 +105,7 @@ def test_one_nan_is_found_where_it_stands() -> None:
     assert [f.severity for f in found.findings] == ["warning"]
 
 
+@pytest.mark.case(35)
 def test_many_odd_elements_are_counted_and_the_first_shown() -> None:
     def change(a: np.ndarray) -> None:
         a[50:] = np.inf

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import struct
 import zipfile
 
@@ -18,6 +17,7 @@ from ckpt_gui.core.formats.layout import StoredTensor
 from ckpt_gui.core.formats.torch_zip import layout
 from ckpt_gui.core.tensors import TensorSpec
 from tests import builders as b
+from tests.memory import growth
 
 W = np.arange(6, dtype=np.float32)
 
@@ -25,9 +25,9 @@ W = np.arange(6, dtype=np.float32)
 @pytest.fixture
 def frugal():
     """The test may take 300 MB; its time is bounded by the suite's guard against hangs only, for machines differ."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10
+    with growth() as grown:
+        yield
+    assert grown.megabytes < 300
 
 
 def code_of(path):
@@ -45,27 +45,6 @@ def test_a_header_of_exactly_the_limit_opens(tmp_path):
     data = struct.pack("<Q", 100_000_000) + text + b" " * (100_000_000 - len(text)) + W.tobytes()
     with open_checkpoint(b.write(tmp_path / "x.safetensors", data)) as source:
         assert source.read(source.refs[0]) == W.tobytes()
-
-
-@pytest.mark.case(16)
-def test_a_hundred_thousand_overlaps_are_refused(tmp_path, frugal):
-    header = {f"layers.{i}.weight": b.entry("F32", [6], 0, 24) for i in range(100_000)}
-    assert code_of(b.write(tmp_path / "x.safetensors", b.raw_safetensors(header, W.tobytes()))) == "damaged"
-
-
-@pytest.mark.case(30)
-def test_a_hundred_thousand_tensors_open(tmp_path, frugal):
-    header = {f"layers.{i}.weight": b.entry("F32", [0], 0, 0) for i in range(100_000)}
-    with open_checkpoint(b.write(tmp_path / "x.safetensors", b.raw_safetensors(header))) as source:
-        assert len(source.refs) == 100_000
-
-
-@pytest.mark.case(84)
-def test_twenty_thousand_storages_open(tmp_path, frugal):
-    body = b.dict_of({f"w{i}": b.tensor(str(i), [1]) for i in range(20_000)})
-    data = b.torch_bytes(body, {str(i): W[:1] for i in range(20_000)})
-    with open_checkpoint(b.write(tmp_path / "x.pt", data)) as source:
-        assert len(source.refs) == 20_000
 
 
 @pytest.mark.case(60)

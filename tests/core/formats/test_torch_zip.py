@@ -393,13 +393,6 @@ def test_views_that_fill_their_storage_are_no_bloat(tmp_path):
         assert source.problems == ()
 
 
-@pytest.mark.case(84)
-def test_twenty_thousand_storages(tmp_path):
-    arrays = {f"k{i}": W[:1] for i in range(20_000)}
-    with open_bytes(tmp_path, b.state_dict_bytes(arrays)) as source:
-        assert len(source.refs) == 20_000
-
-
 def test_a_damaged_pickle_is_told_by_its_checksum(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         open_bytes(tmp_path, GOOD.replace(b"\x89c", b"\x88c", 1))
