@@ -34,7 +34,7 @@ def values(plan: Plan, ref: TensorRef, index: str) -> View:
     from ckpt_gui.core.values import read_values
 
     found = read_values(plan.source, ref, index)
-    heading = f"{shown(ref.full_key)}{found.index}   {ref.dtype}"
+    heading = f"{shown(ref.full_key)}{found.index}   {shown(found.note) or ref.dtype}"
     table = values_table(found)
     lines = [Line(heading, "heading"), *map(Line, _grid(table))]
     value = {

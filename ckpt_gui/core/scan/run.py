@@ -13,9 +13,9 @@ from ckpt_gui.core.roles import EMBEDDING, HEAD, Role, role_of
 from ckpt_gui.core.scan.judge import judge
 from ckpt_gui.core.scan.looks import initial_std, odd_places, untrained_rows, zero_rows
 from ckpt_gui.core.scan.result import Rows, Scan, TensorScan
-from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, TensorStats, no_figures
+from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, TensorStats
 from ckpt_gui.core.stats.heat import matrix_shape
-from ckpt_gui.core.stats.single import read_tally
+from ckpt_gui.core.stats.single import read_tally, without_figures
 from ckpt_gui.core.tensors import TensorRef
 
 FP16_LARGEST = 65504.0
@@ -113,7 +113,7 @@ def _tasks(plan: Plan) -> Iterator[Task]:
 
 def _one(plan: Plan, task: Task, state: SharedWatch, cache: StatsCache | None, initial: float) -> TensorScan:
     ref, source = task.ref, plan.source
-    if reason := no_figures(ref.dtype):
+    if reason := without_figures(source, ref):
         return TensorScan(ref, task.key, task.role, _nothing(ref, reason))
     try:
         tally = read_tally(source, ref, state.watch(ref), cache)

@@ -52,7 +52,7 @@ def tensor_stats(
 
 def stats_under(source: Source, ref: TensorRef, bins: int, watch: Watch, cache: StatsCache | None) -> TensorStats:
     """Return the figures of a tensor, reported to a watch; see `tensor_stats`."""
-    if reason := no_figures(ref.dtype):
+    if reason := without_figures(source, ref):
         return TensorStats(ref.key, ref.dtype, ref.shape, ref.numel, reason=reason)
     tally = read_tally(source, ref, watch, cache)
     stats = tally.stats(ref)
@@ -63,6 +63,14 @@ def stats_under(source: Source, ref: TensorRef, bins: int, watch: Watch, cache: 
         watch.total = watch.done + ref.nbytes
     counts = histogram_counts(source, ref, tally.distribution(), edges, watch)
     return dataclasses.replace(stats, histogram=Histogram(tuple(edges.tolist()), tuple(counts.tolist())))
+
+
+def without_figures(source: Source, ref: TensorRef) -> str | None:
+    """Say why there are no figures of a stored tensor; None if there are."""
+    blocks = source.blocks.get(ref.key)
+    if blocks is not None:
+        return f"It holds blocks of {blocks.kind}: its bytes are no numbers, and figures of those are not calculated."
+    return no_figures(ref.dtype)
 
 
 def distribution(
@@ -79,7 +87,7 @@ def distribution(
         Cancelled: `cancelled` said so.
         CheckpointError: The bytes can not be read.
     """
-    if no_figures(ref.dtype):
+    if without_figures(source, ref):
         return Distribution(np.zeros(0), np.zeros(0, dtype=np.int64), True)
     watch = Watch(f"Reading {safe_text(ref.key, 60)}", ref.nbytes, progress, cancelled)
     return read_tally(source, ref, watch, cache).distribution()
