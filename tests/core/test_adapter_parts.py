@@ -248,6 +248,17 @@ def test_other_kinds(kind: str, told: bool) -> None:
     assert inside.status == "blocked"
 
 
+def test_pairs_on_packed_experts() -> None:
+    tensors, plan = base()
+    made = peft(pairs(tensors, [module(0, "q_proj")]))
+    made |= {f"{PREFIX}model.layers.0.mlp.experts.lora_{half}.weight": np.ones((4, 4), np.float32) for half in "AB"}
+    config = peft_config(target_parameters=["mlp.experts.gate_up_proj"], r=4)
+    adapter = adapter_plan(made, config)
+    assert "target_parameters" in models.finding(adapter, "adapter-unmatched").message
+    merged = merge_adapter(plan, adapter)
+    assert any(f.code == "adapter-unmatched" and f.blocking for f in merged.findings)
+
+
 def test_merging_from_a_script(tmp_path: Path) -> None:
     tensors, plan = base()
     adapter = adapter_plan(peft(pairs(tensors, all_modules())), peft_config())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.schema import Family, check_family
 from ckpt_gui.core.fill import open_part
+from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.out_files import Part
@@ -20,11 +22,12 @@ from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.shape_ops import size_of
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.writer import use_with
+from ckpt_gui.core.writer import use_with, write_export
 from tests.core import models
 
 DENSE = (
-    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "smollm3", "olmo2", "cohere", "starcoder2",
+    "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "smollm3", "olmo2", "cohere", "cohere2",
+    "starcoder2",
 )  # fmt: skip
 DIMS = {
     "hidden": models.HIDDEN, "heads": models.HEADS, "kv_heads": models.KV_HEADS, "head_dim": models.HEAD_DIM,
@@ -35,7 +38,7 @@ WAYS = [(name, layout.name) for name in DENSE for layout in BY_NAME[name].layout
 # Tensors of a layer without optional ones, and those beside the layers, the head among them.
 COUNTS = {
     "llama": (9, 3), "mistral": (9, 3), "qwen2": (12, 3), "qwen3": (11, 3), "gemma": (9, 3), "gemma2": (11, 3),
-    "gemma3": (13, 3), "smollm3": (9, 3), "olmo2": (11, 3), "cohere": (8, 3), "starcoder2": (10, 4),
+    "gemma3": (13, 3), "smollm3": (9, 3), "olmo2": (11, 3), "cohere": (8, 3), "cohere2": (8, 3), "starcoder2": (10, 4),
 }  # fmt: skip
 
 
@@ -302,3 +305,13 @@ def test_the_text_model_alone_is_the_text_models_family() -> None:
     plan = models.plan(tensors(family, head=False, optional=False), whole)
     assert plan.family is family
     assert plan.status == "clean"
+
+
+def test_google_s_program_looks_below_a_key(tmp_path: Path) -> None:
+    family = BY_NAME["gemma"]
+    made = config(family, tie_word_embeddings=True, attention_bias=False)
+    plan = models.plan(tensors(family, head=False, optional=False), made)
+    write_export(retarget(plan, Target("google")), tmp_path / "out")
+    with open_checkpoint(tmp_path / "out" / "model.ckpt") as source:
+        assert {ref.section for ref in source.refs} == {("model_state_dict",)}
+        assert "model.layers.0.self_attn.qkv_proj.weight" in {ref.key for ref in source.refs}

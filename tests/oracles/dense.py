@@ -53,6 +53,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "cohere": ("cohere", SMALL),
     "cohere-qk-norm": ("cohere", {**SMALL, "use_qk_norm": True}),
     "cohere-untied": ("cohere", {**SMALL, "tie_word_embeddings": False, "attention_bias": True}),
+    "cohere2": ("cohere2", {**SMALL, "sliding_window": 8, "num_hidden_layers": 5}),
+    "cohere2-biased": ("cohere2", {**SMALL, "attention_bias": True, "tie_word_embeddings": False}),
     "starcoder2": ("starcoder2", SMALL),
     "starcoder2-untied": ("starcoder2", {**SMALL, "tie_word_embeddings": False}),
     "starcoder2-without-biases": ("starcoder2", {**SMALL, "use_bias": False}),

@@ -86,6 +86,7 @@ LIT: dict[str, dict[str, Any]] = {
     },
     "phi3": {"name": "Phi-3-x"},
     "phi3-all-heads": {"name": "Phi-3-x"},
+    "phi3-tied": {"name": "Phi-4-mini-x"},
     "gpt-neox": {
         "name": "pythia-x", "mlp_class_name": "GptNeoxMLP", "norm_class_name": "LayerNorm", "bias": True,
         "parallel_residual": True, "rotary_percentage": 0.25,

@@ -1,8 +1,8 @@
 """Cohere's Command R: one norm a layer, for attention and feed-forward part together, and tied unless told otherwise.
 
-Larger ones have norms of each head of q and k by itself. Its rotary embedding turns neighbouring rows in Hugging Face's
-own files too: there is no other order to convert to.
-Source: transformers 4.57 `modeling_cohere.py`, `configuration_cohere.py`.
+Larger ones have norms of each head of q and k by itself; the second series (Command R7B, Command A) has none, and
+layers with a window. Their rotary embedding turns neighbouring rows in Hugging Face's own files too: there is no other
+order to convert to. Sources: transformers 4.57 `modeling_cohere.py`, `modeling_cohere2.py`, `configuration_cohere2.py`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ SLOTS = (
     HEAD,
 )
 
+SLOTS2 = tuple(slot for slot in SLOTS if slot.when != "use_qk_norm")
+
 FAMILIES = (
     Family(
         "cohere",
@@ -43,5 +45,16 @@ FAMILIES = (
         tie_default=True,
         row_order=(("hf", "pairs"),),
         source="transformers 4.57 configuration_cohere",
+    ),
+    Family(
+        "cohere2",
+        "Cohere Command A",
+        ("cohere2",),
+        "Cohere2ForCausalLM",
+        SLOTS2,
+        (hugging_face(SLOTS2, "transformers 4.57 modeling_cohere2"),),
+        tie_default=True,
+        row_order=(("hf", "pairs"),),
+        source="transformers 4.57 configuration_cohere2",
     ),
 )

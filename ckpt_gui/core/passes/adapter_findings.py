@@ -86,7 +86,14 @@ def findings_of(plan: Plan, adapter: Adapter) -> list[Finding]:
     """Return what there is to say of an adapter as it is, whatever is done with it."""
     if adapter.kind not in (LORA, TOKENS):
         return [_kind(adapter)]
-    found = [_several(adapter), _odd(adapter), _empty(plan, adapter), _ranks(adapter), _lost_rows(adapter)]
+    found = [
+        _several(adapter),
+        _odd(adapter),
+        _empty(plan, adapter),
+        _ranks(adapter),
+        _lost_rows(adapter),
+        _packed(adapter),
+    ]
     if adapter.bare:
         text = f"The adapter's keys lack the leading `{PREFIX}`: PEFT would find none of them and use the base alone."
         keys = tuple(lora.a.key for lora in adapter.loras)
@@ -157,6 +164,18 @@ def _lost_rows(adapter: Adapter) -> Finding | None:
     text = f"`{safe_text(lost[0])}` has trained rows of an embedding, and nothing says which they are"
     fix = "adapter_config.json has them as trainable_token_indices (or token_indices), one number a row."
     return Finding("adapter-unmatched", "error", text + ".", lost, fix, blocking=True)
+
+
+def _packed(adapter: Adapter) -> Finding | None:
+    """Say that pairs are on parameters which hold several matrices: how B and A are cut for each is PEFT's secret."""
+    names = adapter.config.get("target_parameters")
+    if not isinstance(names, list) or not names:
+        return None
+    text = (
+        f"Pairs are on parameters that hold all experts of a layer (target_parameters: {safe_text(str(names[0]), 60)})"
+    )
+    text += ", and the file does not tell how they are cut for each: they are not merged here."
+    return Finding("adapter-unmatched", "warning", text, fix="Merge it with the PEFT that made it (merge_and_unload).")
 
 
 def _ranks(adapter: Adapter) -> Finding | None:
