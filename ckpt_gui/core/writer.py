@@ -23,9 +23,9 @@ import numpy as np
 
 from ckpt_gui.core.config_write import hf_config
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, run_jobs
+from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, run_jobs, unchecked
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.formats.verify import changed_files
+from ckpt_gui.core.formats.verify import changed_files, verify_used
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import OutFile, plan_files
 from ckpt_gui.core.retarget import Export, export_dtype
@@ -98,6 +98,9 @@ def write_export(
     check_target(target, export.plan.source, overwrite=overwrite, nbytes=needed)
     meter = Meter(2 * sum(p.entry.output.nbytes for f in files for p in f.parts), progress, cancelled)
     clock.lap("plan")
+    source = export.plan.source
+    verify_used(source, (ref for f in files for p in f.parts for ref in unchecked(source, p)), progress, cancelled)
+    clock.lap("check")
     try:
         with staged(target) as part:
             filled = _fill(part, files, export, meter, workers)

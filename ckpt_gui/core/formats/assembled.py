@@ -114,6 +114,24 @@ class AssembledReader:
                     for run in box.piece.checked():
                         yield run._replace(storage=storage)
 
+    def used(self, storages: Iterable[str]) -> Iterator[Checked]:
+        """Yield what has a checksum of the parts that some tensors are put together from, each once."""
+        tables: dict[int, dict[str | None, Checked]] = {}
+        for storage in storages:
+            pieces = [box.piece for box in self._boxes.get(storage, ())]
+            pieces += [run.piece for run in self._runs.get(storage, ())]
+            for piece in pieces:
+                if not isinstance(piece, RefPiece):
+                    yield from piece.checked() if isinstance(piece, HasChecksums) else ()
+                    continue
+                reader, key = piece.reader, piece.ref.storage
+                if id(reader) not in tables:
+                    checked = reader.checked() if isinstance(reader, HasChecksums) else ()
+                    tables[id(reader)] = {run.storage: run for run in checked}
+                found = tables[id(reader)].pop(key, None)
+                if found is not None:
+                    yield found
+
     def check_unchanged(self) -> None:
         """Raise if a file is not as it was when it was opened."""
         for file in self._files:

@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import math
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from ckpt_gui.core.dtypes import DTYPES
@@ -19,6 +20,7 @@ from ckpt_gui.core.formats.pickle_files import unsafe_in
 from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums
 from ckpt_gui.core.formats.trailing import find_trailing
+from ckpt_gui.core.formats.verify import Checked
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Extra, TensorRef, normal_strides
@@ -45,6 +47,10 @@ class NpzReader(ZipReader):
     def fill(self, storage: str, offset: int, out: memoryview) -> None:
         """Fill `out` with bytes of a member."""
         self.fill_record(self.records[storage], offset, out)
+
+    def checked(self) -> Iterator[Checked]:
+        """Yield every member with its checksum, under the name that its array has as a storage."""
+        return (run._replace(storage=run.name) for run in super().checked())
 
     def is_swapped(self, ref: TensorRef) -> bool:
         """True for arrays of big-endian numbers: each says so for itself."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -60,6 +60,55 @@ class HasRecords(Protocol):
 
     def unclaimed(self) -> int:
         """Return how many bytes belong to no record."""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """A reader whose tensors are put together from parts with checksums."""
+
+    def used(self, storages: Iterable[str]) -> Iterator[Checked]:
+        """Yield the checksums of the parts of some storages."""
+
+
+def verify_used(
+    source: Source,
+    refs: Iterable[TensorRef],
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> None:
+    """Read what some tensors lie in, where it has checksums, and compare.
+
+    An export compares whole records while it reads them; this is for all others: views, arrays of NumPy, tensors put
+    together from parts, and those that are not read from start to end.
+
+    Raises:
+        CheckpointError: `crc-mismatch`, for the first that does not fit.
+        Cancelled: `cancelled` said so.
+    """
+    keys: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for ref in refs:
+        keys[ref.file, ref.storage].append(ref.full_key)
+    runs = [(name, run) for name, run in _used(source, keys) if run.crc]  # all are 0 where torch was told to write none
+    total, done = sum(run.nbytes for _, run in runs), 0
+    for name, run in runs:
+        problem = _check(run, partial(_report, progress, cancelled, total, done))
+        done += run.nbytes
+        if problem:
+            found = _finding(run, tuple(keys.get((name, run.storage or ""), ())), problem)
+            raise CheckpointError(found.code, found.message, fix=found.fix)
+
+
+def _used(source: Source, places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Checked]]:
+    storages: dict[str, list[str]] = defaultdict(list)
+    for name, storage in places:
+        storages[name].append(storage)
+    for name, wanted in storages.items():
+        reader: object = source.readers.get(name)
+        if isinstance(reader, HasParts):
+            yield from ((name, run) for run in reader.used(wanted))
+        elif isinstance(reader, HasChecksums):
+            known = frozenset(wanted)
+            yield from ((name, run) for run in reader.checked() if run.storage in known)
 
 
 def verify_checksums(
