@@ -37,6 +37,7 @@ from ckpt_gui.core.report import (
     Outcome,
     export_document,
     export_json,
+    export_page,
     failure_document,
     failure_json,
     missing_for_use,
@@ -291,6 +292,6 @@ def _report(
 ) -> None:
     if not args.report:
         return
-    document = export_document(export, verdict, style, files)
+    document = export_page(export, verdict, style, files)
     text = report_text(args.report, document, export_json(export, outcome, result), sarif(args.path, export.findings))
     write_file(args.report, text, protected(export.plan.source))

@@ -14,7 +14,7 @@ from ckpt_gui.core.compare import compare, side_of_plan
 from ckpt_gui.core.compare.findings import diff_findings
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.report import check_page, diff_document, diff_json, sarif
+from ckpt_gui.core.report import check_page, diff_document, diff_json, export_page, sarif
 from ckpt_gui.core.report.expected_tree import expected_tree
 from ckpt_gui.core.report.figures import bars, histograms
 from ckpt_gui.core.report.name_tree import name_tree
@@ -163,6 +163,16 @@ def test_a_page_of_check() -> None:
     text = plain_text(page)
     assert "layers.0-2" in text
     assert "_orig_mod.layers.N.attention.wq.weight → model.layers.N.self_attn.q_proj.weight" in " ".join(text.split())
+    harmless(html_page(page))
+
+
+def test_a_page_of_fix() -> None:
+    export = retarget(models.model("meta", head="equal"), Target("hf"))
+    page = export_page(export, "Done.", "good", ("model.safetensors",))
+    assert [s.heading for s in page.sections][-2:] == ["Files", "Source beside export"]
+    text = " ".join(plain_text(page).split())
+    assert "wo.weight 3 × renamed → `model.layers.0-2.self_attn.o_proj.weight`" in text
+    assert "wq.weight 3 × values change places → `model.layers.0-2.self_attn.q_proj.weight`" in text
     harmless(html_page(page))
 
 

@@ -1,18 +1,18 @@
-"""The report of `check` for a file: what the terminal shows, what is not as expected as a tree, and what `fix` does."""
+"""Reports of `check` and `fix` for files: what the terminal shows, and the tree of differences, the plan, pictures."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report.check_report import check_document, next_export
 from ckpt_gui.core.report.expected_tree import expected_tree
-from ckpt_gui.core.report.export_report import plan_sections
-from ckpt_gui.core.retarget import Target, retarget
-from ckpt_gui.core.text import Document, Figure, Section
+from ckpt_gui.core.report.export_report import export_document, plan_sections
+from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.text import Document, Figure, Section, Style
 
 if TYPE_CHECKING:
     from ckpt_gui.core.against import Against
@@ -39,3 +39,10 @@ def check_page(
         Section("Pictures", tuple(figures)),
     ]
     return dataclasses.replace(short, sections=(*short.sections, *(s for s in more if s.items)))
+
+
+def export_page(export: Export, verdict: str, style: Style = "", files: Iterable[str] = ()) -> Document:
+    """Return the report of `fix` for a file; the arguments are those of `export_document`."""
+    short = export_document(export, verdict, style, files)
+    tree = Section("Source beside export", expected_tree(diff_expected(export)))
+    return dataclasses.replace(short, sections=(*short.sections, tree)) if tree.items else short
