@@ -88,10 +88,8 @@ def test_help_and_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("stats", "x", "--plot", "y.svg"),
         ("fix", "x", "-o", "y", "--plan=z"),
         ("fix", "x", "-o", "y", "--resume"),
-        ("x.pt", "--plot", "y"),
     ],
 )
 def test_what_comes_later_is_refused_by_name(run: Run, words: tuple[str, ...]) -> None:
