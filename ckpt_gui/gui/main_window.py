@@ -158,6 +158,7 @@ class MainWindow(QMainWindow):
         self.recents.forgotten.connect(start.refresh)
         self.tree_panel.selected.connect(self.inspector_panel.show_row)
         self.tree_panel.selected.connect(session.select)
+        self.page_tabs.currentChanged.connect(lambda _: self._make_room())
         self.tree_panel.group_selected.connect(self.inspector_panel.show_group)
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
         self.checkpoint_panel.finding_chosen.connect(self.guide.show_finding)
@@ -223,9 +224,15 @@ class MainWindow(QMainWindow):
     def _show_page(self, page: QWidget) -> None:
         self.pages.setCurrentWidget(page)
         self._docks.show(page is self.page_tabs)
+        self._make_room()
         self.tool_bar.setVisible(page is not self.start_page)
         self.status_bar.setVisible(page is not self.start_page)
         self._enable()
+
+    def _make_room(self) -> None:
+        """Leave the height of the plan to pages that are not about it."""
+        shown = self.pages.currentWidget() is self.page_tabs
+        self._docks.make_room(shown and self.page_tabs.current_name != "tensors")
 
     def _enable(self) -> None:
         page, snapshot = self.pages.currentWidget(), self.session.snapshot

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QWidget
 
+from ckpt_gui.gui.panels.compare_page import ComparePage
 from ckpt_gui.gui.panels.overview_page import OverviewPage
 from ckpt_gui.gui.panels.plots_page import PlotsPage
 from ckpt_gui.gui.panels.scan_page import ScanPage
@@ -44,4 +45,5 @@ PAGES: tuple[Page, ...] = (
     Page("values", "V&alues", "The true values of any part of a tensor", ValuesPage),
     Page("plots", "&Plots", "Distribution, heat map, layers and casts of a tensor", PlotsPage),
     Page("scan", "&Scan", "Read every weight, and see what looks wrong", ScanPage),
+    Page("compare", "&Compare", "Another checkpoint beside this one", ComparePage),
 )

@@ -33,7 +33,8 @@ class Docks(QObject):
     def __init__(self, window: QMainWindow, contents: Mapping[str, tuple[str, QWidget]]) -> None:
         super().__init__(window)
         self.layout = QByteArray()
-        self._shown = False
+        self._shown = self._roomy = False
+        self._plan_shown = True  # while there is room for it
         self.by_name = {name: self._make(name, *content) for name, content in contents.items()}
         window.setCorner(Qt.Corner.BottomLeftCorner, _Area.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, _Area.RightDockWidgetArea)
@@ -58,6 +59,7 @@ class Docks(QObject):
     def show(self, shown: bool) -> None:
         """Show the docks as they were left, or hide them all."""
         if self._shown and not shown:
+            self.make_room(False)
             self.layout = self._window.saveState(LAYOUT_VERSION)
         self._shown = shown
         for dock in self.by_name.values():
@@ -65,6 +67,16 @@ class Docks(QObject):
             dock.toggleViewAction().setEnabled(shown)
         if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
             self._size()
+
+    def make_room(self, wanted: bool) -> None:
+        """Hide the plan while a page needs the height, and show it again as it was left."""
+        plan = self.by_name["plan"]
+        if wanted and not self._roomy:
+            self._plan_shown = not plan.isHidden()
+            plan.hide()
+        elif self._roomy and not wanted:
+            plan.setVisible(self._plan_shown or not plan.isHidden())
+        self._roomy = wanted
 
     def _size(self) -> None:
         """Give the docks their share of a window that has not been arranged yet."""

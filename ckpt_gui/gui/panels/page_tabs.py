@@ -32,6 +32,11 @@ class PageTabs(QTabWidget):
         """The names of the pages, from left to right."""
         return tuple(self._places)
 
+    @property
+    def current_name(self) -> str:
+        """The name of the page that is shown."""
+        return next((name for name, place in self._places.items() if place is self.currentWidget()), "")
+
     def page(self, name: str) -> QWidget:
         """Return the widget of a page, and make it if nobody has seen it yet."""
         return self._places[name].made()

@@ -49,8 +49,16 @@ class JobBar(QWidget):
         """True while a job runs."""
         return self._job is not None
 
-    def run(self, title: str, work: Work, done: Callable[[Any], None], failed: Callable[[BaseException], None]) -> None:
-        """Start a job in place of the one before, if any."""
+    def run(
+        self,
+        title: str,
+        work: Work,
+        done: Callable[[Any], None],
+        failed: Callable[[BaseException], None],
+        *,
+        discard: Callable[[Any], None] | None = None,
+    ) -> None:
+        """Start a job in place of the one before, if any; `discard` gets a result that comes too late."""
         self.stop()
 
         def ended(tell: Callable[[Any], None], value: Any) -> None:
@@ -63,7 +71,12 @@ class JobBar(QWidget):
         self._bar.setAccessibleName(title)
         self.setVisible(True)
         self._job = self._jobs.start(
-            title, work, lambda value: ended(done, value), lambda error: ended(failed, error), quiet=True
+            title,
+            work,
+            lambda value: ended(done, value),
+            lambda error: ended(failed, error),
+            discard=discard,
+            quiet=True,
         )
 
     def stop(self) -> None:

@@ -1,0 +1,180 @@
+"""The page that holds another checkpoint beside the open one: states, values, walking, ranks, and files let go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtTest import QAbstractItemModelTester
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from safetensors.numpy import load_file, save_file
+
+from ckpt_gui import normalise, open_checkpoint, write
+from ckpt_gui.core.compare import Row, Stored
+from ckpt_gui.core.tensors import Source
+from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.models.compare_model import CompareModel
+from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, FIELDS, lines
+from ckpt_gui.gui.panels.compare_page import ComparePage
+from ckpt_gui.gui.theme import Theme
+from tests.gui.windows import make_window
+
+SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
+TOUCHED = "model.layers.2.self_attn.q_proj.weight"
+GONE = "model.layers.0.mlp.up_proj.weight"
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample in Hugging Face's layout and fp32, one matrix changed by a product of rank 3, one taken away."""
+    out = tmp_path_factory.mktemp("tuned") / "model"
+    with open_checkpoint(SAMPLE) as source:
+        write(normalise(source), out, layout="hf", dtype="fp32")
+    tensors = dict(load_file(out / "model.safetensors"))
+    rng = np.random.default_rng(5)
+    change = rng.normal(size=(96, 3)) @ rng.normal(size=(3, 48))
+    tensors[TOUCHED] = (tensors[TOUCHED] + change).astype(np.float32)
+    del tensors[GONE]
+    save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})
+    return out
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
+    window = make_window(qtbot, qapp)
+    window.open_path(str(SAMPLE))
+    qtbot.waitUntil(lambda: window.session.snapshot is not None)
+    window.page_tabs.show_page("compare")
+    return window
+
+
+@pytest.fixture
+def page(window: MainWindow) -> ComparePage:
+    made = window.page_tabs.page("compare")
+    assert isinstance(made, ComparePage)
+    return made
+
+
+def run(qtbot: QtBot, page: ComparePage, name: str, *, values: bool = False) -> None:
+    page.head.other.setText(name)
+    qtbot.mouseClick(page.head.values_button if values else page.head.names_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not page.job.running, timeout=20_000)
+
+
+def test_a_file_in_another_layout_by_names(page: ComparePage, qtbot: QtBot, tuned: Path) -> None:
+    assert not page.head.names_button.isEnabled()
+    run(qtbot, page, str(tuned))
+    assert page.compared is not None
+    counts = page.compared.result.counts
+    assert (counts["only-a"], counts["dtype"]) == (1, 28)
+    assert page.message.text().startswith(
+        "29 of 30 tensors differ in names, shapes or types; values were not compared."
+    )
+    first = page.model.lines[0]
+    assert (first.state, first.a, first.b) == ("only-a", "_orig_mod.layers.0.feed_forward.w3.weight", "")
+    assert not page.area.isVisible()
+
+
+def test_values(page: ComparePage, qtbot: QtBot, tuned: Path) -> None:
+    run(qtbot, page, str(tuned), values=True)
+    assert page.compared is not None
+    row = next(row for row in page.compared.result.rows if row.key == TOUCHED)
+    assert row.state == "differs"
+    line = next(line for line in page.model.lines if line.state == "differs")
+    assert (line.a, line.b) == ("_orig_mod.layers.2.attention.wq.weight", TOUCHED)
+    assert line.share == "100 %"
+    assert page.area.isVisible()
+    bars = {row.bar.name: row.bar.size for row in page.changes.roles.rows if row.isVisible()}
+    largest = max(bars, key=lambda name: bars[name])
+    assert largest == "model.layers.N.self_attn.q_proj.weight"
+    assert row.delta is not None
+    assert bars[largest] == pytest.approx(row.delta.relative)
+
+
+def test_the_rank_of_a_change(page: ComparePage, qtbot: QtBot, tuned: Path) -> None:
+    run(qtbot, page, str(tuned), values=True)
+    place = next(n for n, line in enumerate(page.model.lines) if line.state == "differs")
+    page._select(place)
+    qtbot.mouseClick(page.rank_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "has rank 3" in page.message.text(), timeout=20_000)
+
+
+def test_walking_and_filtering(window: MainWindow, page: ComparePage, qtbot: QtBot, tuned: Path) -> None:
+    run(qtbot, page, str(tuned), values=True)
+    places = [n for n, line in enumerate(page.model.lines) if line.state in ("only-a", "differs", "cast")]
+    seen = []
+    for _ in range(len(places) + 1):
+        qtbot.mouseClick(page.next_button, Qt.MouseButton.LeftButton)
+        seen.append(page.tree.currentIndex().row())
+    assert seen == [*places, places[0]]  # round the end
+    qtbot.mouseClick(page.previous_button, Qt.MouseButton.LeftButton)
+    assert page.tree.currentIndex().row() == places[-1]
+    page.head.chips["differs"].click()
+    assert [line.state for line in page.model.lines] == ["differs"]
+    page.tree.activated.emit(page.model.index(0, 0))
+    assert window.tree_panel.isVisible()
+    chosen = [row.path for row in window.tree_panel.view.selected_rows()]
+    assert chosen == ["_orig_mod.layers.2.attention.wq.weight"]
+
+
+def test_a_published_model_and_what_is_none(page: ComparePage, qtbot: QtBot) -> None:
+    run(qtbot, page, "Llama-3.2-1B")
+    assert page.compared is not None
+    assert page.compared.source is None
+    assert page.compared.result.counts["shape"] > 0
+    page._select(0)
+    assert not page.rank_button.isEnabled()
+    before = page.compared
+    run(qtbot, page, "no such thing at all")
+    assert "no such thing at all" in page.message.text()
+    assert page.compared is before  # what was shown stands
+
+
+def test_files_are_let_go(
+    window: MainWindow, page: ComparePage, qtbot: QtBot, tuned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Source] = []
+    close = Source.close
+    monkeypatch.setattr(Source, "close", lambda source: (closed.append(source), close(source)))
+    run(qtbot, page, str(tuned))
+    assert page.compared is not None
+    first = page.compared.source
+    assert first is not None
+    run(qtbot, page, str(tuned), values=True)
+    assert page.compared.source is first  # the same files, read on
+    window.session.close()
+    assert page.compared is None
+    assert any(source is first for source in closed)
+
+
+def test_the_plan_makes_room_and_comes_back(window: MainWindow) -> None:
+    plan = window.docks["plan"]
+    assert plan.isHidden()
+    window.page_tabs.show_page("tensors")
+    assert not plan.isHidden()
+    plan.hide()
+    window.page_tabs.show_page("scan")
+    window.page_tabs.show_page("tensors")
+    assert plan.isHidden()
+
+
+def test_every_state_has_a_look_and_the_model_keeps_qt_s_rules(qapp: QApplication) -> None:
+    rows = [
+        Row(f"layers.{n}.{state}", state, *(Stored(f"{side}.{n}.{state}", (2, 3), "bf16") for side in "ab"))
+        for state in COMPARE_STYLES
+        for n in range(3)
+    ]  # fmt: skip
+    model = CompareModel(Theme(qapp, "light"))
+    QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    model.show_lines(lines(rows))
+    assert model.rowCount() == len(COMPARE_STYLES)
+    fold = model.index(0, 0)
+    assert model.rowCount(fold) == 3
+    below = model.index(1, FIELDS.index("a"), fold)
+    assert model.data(below) == f"a.1.{model.lines[0].state}"
+    assert model.parent(below) == fold
+    assert model.rowCount(below) == 0
+    assert not model.parent(QModelIndex()).isValid()
