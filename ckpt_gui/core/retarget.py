@@ -26,6 +26,7 @@ from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.families.numbering import numbered_by_hub
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.flat_yaml import dump
+from ckpt_gui.core.formats.quantised import can_be_carried
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.layouting import left_behind, to_layout
 from ckpt_gui.core.litgpt_config import NAME as LIT
@@ -401,7 +402,7 @@ def _codes_kept(finding: Finding, plan: Plan, export: Export) -> Finding:
     """Let quantised weights through where every byte of them stays as it is, under names that still fit together."""
     stored = {ref.full_key for ref in plan.source.refs}
     same = export.target.layout == "same" and export.target.dtype == "keep" and not plan.prefix
-    if not same or not stored.issuperset(finding.keys):
+    if not same or not can_be_carried(finding, stored):
         return finding
     return finding.replace(blocking=False, severity="info", fix="Codes and scales are carried as they are.")
 

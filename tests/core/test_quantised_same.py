@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.retarget import Target, retarget
@@ -72,3 +73,36 @@ def test_codes_inside_foreign_objects_are_not_carried(tmp_path):
     )
     with open_checkpoint(b.write(tmp_path / "x.pt", data)) as source:
         assert "quantised" in [f.code for f in retarget(understand(source), Target("same")).blocked]
+
+
+def test_scales_in_other_files_are_not_carried(tmp_path):
+    """Meta's FP8 release keeps them beside, in a file for each rank: codes alone would be worthless."""
+    from tests import builders as b
+
+    entry = b.entry("F8_E4M3", [4, 4], 0, 16)
+    data = b.raw_safetensors({"layers.0.feed_forward.w1.weight": entry}, bytes(16))
+    b.write(tmp_path / "model.safetensors", data)
+    b.write(tmp_path / "fp8_scales_0.pt", b"x")
+    with open_checkpoint(tmp_path / "model.safetensors") as source:
+        assert "quantised" in [f.code for f in retarget(understand(source), Target("same")).blocked]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_torchs_own_quantised_tensors_are_named_and_the_others_read(tmp_path):
+    torch = pytest.importorskip("torch")
+    codes = torch.quantize_per_tensor(torch.randn(3, 4), 0.1, 0, torch.qint8)
+    torch.save({"w": codes, "v": torch.ones(2)}, tmp_path / "x.pt")
+    with open_checkpoint(tmp_path / "x.pt") as source:
+        assert [(r.key, source.read(r)) for r in source.refs] == [("v", np.ones(2, np.float32).tobytes())]
+        assert next(p for p in source.problems if p.code == "quantised").keys == ("w",)
+
+
+def test_a_program_of_torch_export_is_named(tmp_path):
+    from zipfile import ZipFile
+
+    with ZipFile(tmp_path / "x.pt2", "w") as archive:
+        archive.writestr("x/archive_format", "pt2")
+        archive.writestr("x/models/model.json", "{}")
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(tmp_path / "x.pt2")
+    assert "torch.export" in caught.value.message

@@ -11,6 +11,14 @@ from ckpt_gui.core.formats.torch_values import StorageInfo
 
 Builder = Callable[[tuple[Any, ...]], Any]
 
+# Storages of torch's own quantised tensors: the tensors stay foreign objects, what lies beside them is read.
+QUANTISED = {
+    "QInt8Storage": "i8",
+    "QUInt8Storage": "u8",
+    "QInt32Storage": "i32",
+    "QUInt4x2Storage": "u8",
+    "QUInt2x4Storage": "u8",
+}
 UNTYPED = ("torch.UntypedStorage", "torch.storage.UntypedStorage", "torch.storage._UntypedStorage")
 
 
@@ -38,8 +46,9 @@ class Global:
         self.copies = build is not None and not name.startswith("torch._")
         last = name.rpartition(".")[2]
         typed = BY_STORAGE.get(last) if name in (f"torch.{last}", f"torch.cuda.{last}") else None
-        self.dtype = typed.name if typed else None
-        self.is_storage = typed is not None or name in UNTYPED
+        codes = QUANTISED.get(last) if name == f"torch.{last}" else None
+        self.dtype = typed.name if typed else codes
+        self.is_storage = self.dtype is not None or name in UNTYPED
 
 
 def read_storage(pid: Any) -> StorageInfo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ckpt_gui.core.errors import Finding
@@ -45,7 +45,11 @@ SCHEMES: tuple[Scheme, ...] = (
     Scheme("MXFP4, as OpenAI releases it", (".blocks",), (".scales",)),
 )
 # Tensor classes that hold codes, as a pickle names them.
-_CLASSES = ("torchao.", "torchtune.modules.low_precision", "bitsandbytes.", "optimum.quanto", "quanto.", "hqq.")
+_CLASSES = (
+    *("torchao.", "torchtune.modules.low_precision", "bitsandbytes.", "optimum.quanto", "quanto.", "hqq."),
+    "torch._utils._rebuild_qtensor",
+)
+_ELSEWHERE = "FP8 with scales, as Meta releases it"
 
 
 # Meta's FP8 release of Llama 3.1 405B: the scales of each rank's codes lie in a file of their own. Source: llama-stack
@@ -69,7 +73,8 @@ def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra], beside: S
             continue
         keys = tuple(ref.full_key for ref in refs if _belongs(ref.key, scheme, names))
         if keys:
-            return _finding(scheme.title, keys, len(refs), f"names ending in {', '.join(marks)}", scheme.how)
+            how = f"{scheme.how} fix --to same takes wrappers off and keeps the codes."
+            return _finding(scheme.title, keys, len(refs), f"names ending in {', '.join(marks)}", how)
     return _scales_beside(refs, beside) or _subclasses(extras)
 
 
@@ -79,9 +84,17 @@ def _scales_beside(refs: Sequence[TensorRef], beside: Sequence[str]) -> Finding 
     if not keys:
         return None
     tell = f"FP8 codes, whose scales lie in files beside them ({safe_text(files[0], 40)} and so on)"
-    return _finding(
-        "FP8 with scales, as Meta releases it", keys, len(refs), tell, "Take the BF16 release of the model."
-    )
+    return _finding(_ELSEWHERE, keys, len(refs), tell, "Take the BF16 release of the model.")
+
+
+def can_be_carried(finding: Finding, names: Collection[str]) -> bool:
+    """Return True if all that the codes of a finding need are tensors beside them, which an export carries along.
+
+    Args:
+        finding: A `quantised` one.
+        names: Full keys of all tensors.
+    """
+    return all(key in names for key in finding.keys) and f"({_ELSEWHERE})" not in finding.message
 
 
 def _belongs(key: str, scheme: Scheme, names: set[str]) -> bool:

@@ -166,7 +166,8 @@ def _find_pickle(archive: Archive) -> Record:
             path=archive.file.path,
         )
     refuse_unsafe(archive)
-    what = "a zip archive without data.pkl"
+    program = any(record.name.rpartition("/")[2] == "archive_format" for record in archive.records.values())
+    what = "a program of torch.export (.pt2)" if program else "a zip archive without data.pkl"
     raise CheckpointError(
         "not-a-checkpoint", f"{path} is {what}, not a checkpoint that can be read here.", path=archive.file.path
     )
