@@ -143,6 +143,10 @@ def test_statistics_are_calculated_only_while_seen(panel: InspectorPanel, sessio
     assert panel.statistics.moments.value("mean") == f"{values.mean():.6g}"
     assert panel.statistics.moments.value("std") == f"{values.std():.6g}"
     assert panel.statistics.counts.value("count") == f"{values.size:,}"
+    assert panel.statistics.counts.value("distinct") == f"{len(np.unique(values)):,}"
+    quantiles = dict(line.split("  ") for line in panel.statistics.moments.value("quantiles").split("\n"))
+    middle = np.sort(values, axis=None)[(values.size - 1) // 2]  # the smallest that half of them do not exceed
+    assert quantiles["50 %"] == f"{middle:.6g}"
     assert panel.statistics.values.value("first").split()[1] == f"{values[0, 1]:.6g}"
     assert panel.statistics.histogram.isVisible()
     panel.tabs.setCurrentWidget(panel.details)
@@ -192,6 +196,9 @@ def test_a_pair_that_differs(panel: InspectorPanel, session: Session, qtbot: QtB
     assert "throw the trained head away" in tied.banner.detail
     assert tied.facts.value("max") == "0.5"
     assert tied.facts.note("max") == "row 7, col 3"
+    assert tied.apart.value("rows") == f"1 of {VOCAB:,} differ: 7"
+    assert tied.apart.value("flips").endswith(f" of {VOCAB * 16:,}")
+    assert tied.apart.value("ulp").startswith("at most ")
     assert tied.table.text("mean", 0) != tied.table.text("mean", 1)
     snapshot = session.snapshot
     assert snapshot is not None
@@ -226,6 +233,7 @@ def test_the_figure_is_built_once_and_follows_the_theme(
     assert plot.fill is fill
     assert panel.tied.banner.text == "Equal, byte for byte"
     assert panel.tied.facts.value("max") == "0"
+    assert not panel.tied.apart.isVisible()
     assert plot.row_note.get_text() == "No row differs."
 
 

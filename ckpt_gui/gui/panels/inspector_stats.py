@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.stats import BINS, TensorStats, first_values, tensor_stats
+from ckpt_gui.core.stats import BINS, StatsCache, TensorStats, first_values, tensor_stats
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.session import Session
@@ -44,14 +44,18 @@ class StatisticsTab(LiveArea):
             tr("Figures of the finite values"),
             [
                 ("mean", tr("Mean")), ("std", tr("Deviation")), ("min", tr("Minimum")), ("max", tr("Maximum")),
-                ("abs_max", tr("Largest |x|")), ("l2", tr("L2 norm")),
+                ("abs_max", tr("Largest |x|")), ("l2", tr("L2 norm")), ("quantiles", tr("Quantiles")),
+                ("caption", ""), ("fits", tr("Fits into")),
             ],
         )  # fmt: skip
         counts = FactList(
             tr("Counts"),
             [
                 ("count", tr("Elements")),
+                ("distinct", tr("Different")),
                 ("zeros", tr("Zeros")),
+                ("neg_zeros", tr("of them −0")),
+                ("subnormals", tr("Subnormal")),
                 ("nan", "NaN"),
                 ("pos_inf", "+Inf"),
                 ("neg_inf", "−Inf"),
@@ -90,7 +94,9 @@ class StatisticsTab(LiveArea):
             return
 
         def work(job: Job) -> Found:
-            found = tensor_stats(source, ref, bins=BINS, progress=job.progress, cancelled=job.cancelled)
+            found = tensor_stats(
+                source, ref, bins=BINS, progress=job.progress, cancelled=job.cancelled, cache=StatsCache()
+            )
             return found, first_values(source, ref)
 
         self.say("")
@@ -124,8 +130,16 @@ class StatisticsTab(LiveArea):
         for name in ("mean", "std", "min", "max", "abs_max", "l2"):
             value = getattr(stats, name)
             self.moments.set_value(name, figure_text(value) if value is not None else "", font=fixed)
+        quantiles = "\n".join(f"{100 * share:g} %  {figure_text(value)}" for share, value in stats.quantiles)
+        self.moments.set_value("quantiles", quantiles, font=fixed)
+        self.moments.set_value("caption", stats.caption if quantiles and not stats.exact else "")
+        self.moments.set_value("fits", ", ".join(stats.fits))
+        self.counts.set_value("distinct", "" if stats.distinct is None else f"{stats.distinct:,}")
         for name in ("zeros", "nan", "pos_inf", "neg_inf"):
             self.counts.set_value(name, _share(getattr(stats, name), stats.count))
+        for name in ("neg_zeros", "subnormals"):
+            number = getattr(stats, name)
+            self.counts.set_value(name, _share(number, stats.count) if number else "")
         self.values.set_value("first", "  ".join(figure_text(v) for v in found[1]), font=fixed)
         if histogram is not None:
             self.histogram.show_counts(histogram.counts, figure_text(stats.min), figure_text(stats.max))

@@ -11,6 +11,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Tie
 from ckpt_gui.core.stats import PairStats, pair_stats
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.core.tokens import vocabulary
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
@@ -25,7 +26,10 @@ from ckpt_gui.gui.widgets.units import em
 from ckpt_gui.gui.wording import shape_text
 from ckpt_gui.plots import PairPlot
 
+ROWS_NAMED = 12  # rows that differ and are named one by one
 PairName = tuple[object, ...]
+Tokens = tuple[str | None, ...]  # what the first rows that differ stand for
+Found = tuple[PairStats, Tokens]
 
 
 class TiedTab(LiveArea):
@@ -35,17 +39,24 @@ class TiedTab(LiveArea):
         super().__init__(session.jobs, parent)
         self._session, self._theme = session, theme
         self._snapshot: Snapshot | None = None
-        self._known: tuple[PairName, PairStats] | None = None
+        self._known: tuple[PairName, PairStats, Tokens] | None = None
         tr = self.tr
         self.banner = Banner(theme)
         self.names = FactList("", [("embedding", tr("Embedding")), ("head", tr("Output head"))], ("embedding", "head"))
         self.facts = Tiles([("max", tr("Largest |Δ|")), ("mean", tr("Mean |Δ|")), ("cosine", tr("Cosine"))])
+        self.apart = FactList(
+            tr("How far apart"),
+            [
+                ("relative", tr("‖Δ‖/‖W‖")), ("correlation", tr("Correlation")), ("flips", tr("Other sign")),
+                ("ulp", tr("Steps apart")), ("rows", tr("Rows")),
+            ],
+        )  # fmt: skip
         self.table = CompareTable(theme, (tr("Embedding"), tr("Head")))
         self.plot = PlotCanvas(
             session.jobs, theme, PairPlot, tr("Histograms of both tensors, and their difference by row")
         )
         self.plot.setMinimumHeight(em(self, 29))
-        self.lay_out(self.banner, self.names, self.job, self.message, self.facts, self.plot, self.table)
+        self.lay_out(self.banner, self.names, self.job, self.message, self.facts, self.apart, self.plot, self.table)
         self.job.stopped.connect(self._on_stopped)
         self.show_snapshot(session.snapshot)
 
@@ -87,17 +98,20 @@ class TiedTab(LiveArea):
         if a.shape != b.shape:
             return
 
-        def work(job: Job) -> PairStats:
-            return pair_stats(snapshot.source, a, b, progress=job.progress, cancelled=job.cancelled)
+        def work(job: Job) -> Found:
+            pair = pair_stats(snapshot.source, a, b, progress=job.progress, cancelled=job.cancelled)
+            known = vocabulary(snapshot.source.sidecars.folder) if pair.rows.differing else None
+            first = pair.rows.first[:ROWS_NAMED]
+            return pair, tuple(known.name(row) if known else None for row in first)
 
         self.say("")
         title = self.tr("Comparing the embedding with the output head")
         self.job.run(title, work, self._calculated, self.say_error)
 
-    def _calculated(self, pair: PairStats) -> None:
+    def _calculated(self, found: Found) -> None:
         name = self._pair_name()
         if name is not None:
-            self._known = (name, pair)
+            self._known = (name, *found)
         self._show_pair()
 
     def _on_stopped(self) -> None:
@@ -108,6 +122,8 @@ class TiedTab(LiveArea):
         self.say(pair.reason or "" if pair else "")
         figures = pair is not None and pair.reason is None
         self.facts.setVisible(figures)
+        if not figures:
+            self.apart.clear()
         self.table.setVisible(figures)
         self.plot.setVisible(figures)
         if pair is not None and figures:
@@ -121,9 +137,36 @@ class TiedTab(LiveArea):
         self.facts.set_value("max", _short(pair.max_diff), where)
         self.facts.set_value("mean", _short(pair.mean_diff))
         self.facts.set_value("cosine", _short(pair.cosine, 7))
+        self._show_apart(pair)
         self.table.show_pair(pair.a, pair.b)
         names = (self.tr("embedding"), self.tr("head"))
         self.plot.show_data(lambda plot: plot.show_pair(pair, names))
+
+    def _show_apart(self, pair: PairStats) -> None:
+        """Say how far apart two tensors are that differ; nothing of those that do not."""
+        self.apart.clear()
+        if not pair.differing:
+            return
+        self.apart.set_value("relative", _short(pair.relative))
+        self.apart.set_value("correlation", _short(pair.correlation, 7))
+        self.apart.set_value("flips", self.tr("{n:,} of {all:,}").format(n=pair.sign_flips, all=pair.count))
+        if pair.max_ulp is not None:
+            text = self.tr("at most {n:,} numbers of {dtype}")
+            self.apart.set_value("ulp", text.format(n=pair.max_ulp, dtype=pair.a.dtype))
+        self.apart.set_value("rows", self._rows_text(pair))
+
+    def _rows_text(self, pair: PairStats) -> str:
+        """Return which rows differ, with the tokens that they stand for where they are known."""
+        rows = pair.rows
+        if not rows.differing:
+            return ""
+        tokens = self._known[2] if self._known else ()
+        named = [f"{row:,} “{name}”" if name else f"{row:,}" for row, name in zip(rows.first, tokens, strict=False)]
+        more = ", …" if rows.differing > len(named) else ""
+        total = pair.a.shape[0] if pair.a.shape else 1
+        return self.tr("{n:,} of {all:,} differ: {rows}").format(
+            n=rows.differing, all=total, rows=", ".join(named) + more
+        )
 
     # ------------------------------------------------------------------------------------------------------- verdict
 
