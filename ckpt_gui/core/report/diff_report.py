@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ckpt_gui.core.compare import STATES, WORDS, Change, Comparison, Row, Side, by_layer, by_role
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.report.diff_tree import difference_tree, figure
+from ckpt_gui.core.report.diff_tree import difference_tree, digits
 from ckpt_gui.core.report.figures import bars
 from ckpt_gui.core.report.opening import opening
 from ckpt_gui.core.text import Document, Figure, Section, Style, Table, Text, plural
@@ -113,7 +113,7 @@ def _changes(compared: Comparison, what: str) -> tuple[Table | Figure, ...]:
 
 
 def _change(change: Change) -> tuple[str, ...]:
-    least, median, most = (figure(change.relative[i]) if change.relative else "" for i in (0, 2, 4))
+    least, median, most = (digits(change.relative[i]) if change.relative else "" for i in (0, 2, 4))
     share = "" if change.share is None else f"{change.share:.1%}"
     return (change.name, f"{change.different:,} of {change.tensors:,}", least, median, most, share)
 
@@ -127,8 +127,8 @@ def _ranks(compared: Comparison) -> tuple[Table | Text, ...]:
             " × ".join(f"{s:,}" for s in r.shape),
             f"{r.rank:,} or more" if r.at_least else f"{r.rank:,}",
             f"{r.energy:.1%}" if r.rank else "",
-            figure(r.singular[0]) if r.singular else "",
-            figure(r.tolerance),
+            digits(r.singular[0]) if r.singular else "",
+            digits(r.tolerance),
         )
         for r in compared.ranks
     )

@@ -55,11 +55,11 @@ def delta_text(deltas: Sequence[Delta]) -> str:
     parts = []
     relative = sorted(d.relative for d in deltas if d.relative is not None)
     if relative:
-        low, high = figure(relative[0]), figure(relative[-1])
+        low, high = digits(relative[0]), digits(relative[-1])
         parts.append(f"‖Δ‖/‖W‖ {low}" if low == high else f"‖Δ‖/‖W‖ {low} to {high}")
     largest = [d.max_diff for d in deltas if d.max_diff is not None]
     if largest:
-        parts.append(f"largest |Δ| {figure(max(largest))}")
+        parts.append(f"largest |Δ| {digits(max(largest))}")
     count, changed = sum(d.count for d in deltas), sum(d.changed for d in deltas)
     if count:
         parts.append(
@@ -70,10 +70,10 @@ def delta_text(deltas: Sequence[Delta]) -> str:
     return ", ".join(parts)
 
 
-def figure(value: float) -> str:
-    """Return a figure with three digits.
+def digits(value: float) -> str:
+    """Return a number with three digits that matter.
 
-    >>> figure(0.0123456), figure(0)
+    >>> digits(0.0123456), digits(0)
     ('0.0123', '0')
     """
     return f"{value:.3g}"
