@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ckpt_gui.core.api import diff, stats, write
+    from ckpt_gui.core.api import compare, diff, stats, write
     from ckpt_gui.core.errors import CheckpointError
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import normalise
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointError",
     "Policy",
+    "compare",
     "diff",
     "normalise",
     "normalise_state_dict",
@@ -39,6 +40,7 @@ __all__ = [
 _HOMES = {
     "CheckpointError": "ckpt_gui.core.errors",
     "Policy": "ckpt_gui.core.plan",
+    "compare": "ckpt_gui.core.api",
     "diff": "ckpt_gui.core.api",
     "normalise": "ckpt_gui.core.normalise",
     "normalise_state_dict": "ckpt_gui.core.state_dict",

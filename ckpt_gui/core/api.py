@@ -1,4 +1,4 @@
-"""The short way for scripts: `write`, `diff`, `stats` over the same core as the window and the command line."""
+"""The short way for scripts: `write`, `diff`, `compare` and `stats`, over the core that the window uses too."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ckpt_gui.core.tensors import Sidecars, Source, TensorRef
 from ckpt_gui.core.text.words import read_bytes
 
 if TYPE_CHECKING:
+    from ckpt_gui.core.compare import Comparison
     from ckpt_gui.core.diff import Diff
     from ckpt_gui.core.stats import PairStats, TensorStats
     from ckpt_gui.core.writer import WriteResult
@@ -160,6 +161,21 @@ def diff(plan: Plan, layout: str = "hf") -> Diff:
     from ckpt_gui.core.diff import diff_expected
 
     return diff_expected(retarget(plan, Target(layout)))
+
+
+def compare(a: Plan, b: Plan, *, values: bool = False, **options: Any) -> Comparison:
+    """Compare two checkpoints, in whatever layouts they are.
+
+    Args:
+        a: The older, or the base.
+        b: The newer.
+        values: True to compare values, too, those of the tied pairs first if nobody has.
+        options: Those of `ckpt_gui.core.compare.compare`, such as `workers`, `progress` and `cancelled`.
+    """
+    from ckpt_gui.core import compare as comparing
+
+    one, two = (comparing.side_of_plan(compared(plan) if values else plan) for plan in (a, b))
+    return comparing.compare(one, two, values=values, **options)
 
 
 def stats(source: Source, key: str, other: str | None = None, **options: Any) -> TensorStats | PairStats:

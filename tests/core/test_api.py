@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckpt_gui import CheckpointError, diff, normalise, open_checkpoint, stats, write
+from ckpt_gui import CheckpointError, compare, diff, normalise, open_checkpoint, stats, write
 from tests.core import models
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
@@ -48,6 +48,17 @@ def test_diff_and_stats() -> None:
         assert stats(source, HEAD, EMBEDDING).relation == "same storage"
         with pytest.raises(CheckpointError, match="no tensor `nowhere`"):
             stats(source, "nowhere")
+
+
+def test_two_checkpoints(tmp_path: Path) -> None:
+    """The sample beside its own export: the head, tied by its bytes, is left out there."""
+    with open_checkpoint(SAMPLE) as source:
+        plan = normalise(source)
+        write(plan, tmp_path / "out", layout="hf")
+        with open_checkpoint(tmp_path / "out") as made:
+            found = compare(plan, normalise(made), values=True, workers=1)
+            assert (found.same, dict(found.counts)) == (True, {"equal": 29, "tied": 1})
+            assert compare(plan, normalise(made)).values is False
 
 
 def test_unknown_names_are_not_there() -> None:
