@@ -43,9 +43,11 @@ _FOUR_NORMS = {"post_attention_norm": True, "post_mlp_norm": True}
 _NEOX = {
     "mlp_class_name": "GptNeoxMLP", "norm_class_name": "LayerNorm", "bias": True, "parallel_residual": True,
 }  # fmt: skip
+_GEMMA3 = _Kind("Gemma-3", "gemma3_text", {**_GEMMA, **_FOUR_NORMS, "norm_qk": True}, sliding=6)
 # By our name of the family; the longer beginning of a name first.
 _KINDS: Mapping[str, _Kind] = {
-    "gemma3": _Kind("Gemma-3", "gemma3_text", {**_GEMMA, **_FOUR_NORMS, "norm_qk": True}, sliding=6),
+    "gemma3": _GEMMA3,
+    "gemma3_vision": _GEMMA3,  # of which litgpt has the text model
     "gemma2": _Kind("Gemma-2", "gemma2", {**_GEMMA, **_FOUR_NORMS}, sliding=2),
     "gemma": _Kind("Gemma", "gemma", _GEMMA),
     "qwen3-moe": _Kind("Qwen3", "qwen3_moe", {"norm_qk": True, "mlp_class_name": "LLaMAMoE"}),
@@ -103,6 +105,8 @@ def lit_config(
         dims: True sizes.
     """
     kind = _KINDS.get(family.name)
+    inner = made.get("text_config")
+    made = {**made, **inner} if isinstance(inner, Mapping) else made
     scaling = _adjustments(config)
     if kind is None or scaling is None or not {"heads", "kv_heads", "hidden", "layers", "ffn", "vocab"} <= dims.keys():
         return None

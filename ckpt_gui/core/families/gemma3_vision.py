@@ -87,7 +87,7 @@ def _litgpt() -> Layout:
     text = LITGPT.of(
         GEMMA3,
         pairs=False,
-        oracle=Oracle.CONVERTER,
+        oracle=Oracle.LOADED,
         parts=LITGPT_FOUR_NORMS,
         source="litgpt 0.5.11 copy_weights_gemma_3",
     )
