@@ -24,13 +24,18 @@ class StripPlot(Plot):
 
     def show(self, strip: Strip) -> None:
         """Show a role."""
+        from matplotlib.ticker import NullFormatter
+
         titled(self.strips[0], strip.role)
         for axes, line, mark, (name, _) in zip(self.strips, self.lines, self.marks, _ROWS, strict=True):
             values = {"std": strip.std, "abs_max": strip.abs_max, "mean": strip.mean}[name]
             line.set_data(strip.layers, values)
             far = _farthest(values)
             mark.set_data(*(((), ()) if far is None else ((strip.layers[far],), (values[far],))))
-            axes.set_yscale("log" if _is_wide(values) else "linear")
+            wide = _is_wide(values)
+            axes.set_yscale("log" if wide else "linear")
+            if wide:  # more than a decade: its own ticks are enough
+                axes.yaxis.set_minor_formatter(NullFormatter())
             axes.relim()
             axes.autoscale_view()
 
