@@ -226,6 +226,7 @@ class Source:
         sidecars: Config, params and tokenizer files found beside it.
         readers: One reader a file name.
         checksums: Size and CRC-32 of a whole storage by (file, storage) where the container keeps one.
+        taken: The file by which one of several models in a folder was chosen; empty where there was no choice.
         assigned: Which file holds each tensor, by its full key, as the index of a folder says; empty without one.
         config: What the container itself says of the model, in the terms of config.json (GGUF); None for all others.
         blocks: How quantised tensors that can be decoded are packed, by key (GGUF).
@@ -244,6 +245,7 @@ class Source:
     sidecars: Sidecars = field(default_factory=Sidecars)
     readers: Mapping[str, Reader] = field(default_factory=dict, repr=False, compare=False)
     checksums: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+    taken: str = ""
     assigned: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, Any] | None = None
     blocks: Mapping[str, Blocks] = field(default_factory=dict)

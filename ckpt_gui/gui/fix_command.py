@@ -92,4 +92,4 @@ def _policy_words(policy: Policy) -> list[str]:
         words += ["--family", policy.family]
     for flag, number in (("--heads", policy.heads), ("--kv-heads", policy.kv_heads)):
         words += [flag, str(number)] if number else []
-    return words
+    return words + (["--assigned-only"] if policy.assigned_only else [])

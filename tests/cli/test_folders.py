@@ -97,3 +97,10 @@ def test_another_model_of_the_folder_is_taken(state: models.State, tmp_path: Pat
     b.write(folder / "model.safetensors", b.safetensors_bytes(fresh, {"format": "pt"}))
     assert fix(folder, tmp_path / "out", "--take", "model.safetensors") == 0
     assert read(tmp_path / "out") == {key: array.tobytes() for key, array in fresh.items()}
+
+
+def test_the_command_to_run_next_says_what_was_chosen(state: models.State, tmp_path: Path, capsys: Capsys) -> None:
+    first, second = halves(state)
+    folder = folder_of(tmp_path / "m", {FIRST: first, SECOND: second}, None)
+    assert main(["check", str(folder), "--take", FIRST]) == 1
+    assert f"--to hf --take {FIRST}" in " ".join(capsys.readouterr().out.split())

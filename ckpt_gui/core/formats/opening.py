@@ -93,7 +93,7 @@ def _open_folder(
         problems = [*choice.problems, *others_beside(folder, choice), *_lost(choice, failed)]
         if not parts:
             raise _nothing_left(folder, choice, failed)
-        return _assemble(path, folder, parts, config, problems, choice.index, choice.ranks)
+        return _assemble(path, folder, parts, config, problems, choice.index, choice.ranks).replace(taken=take or "")
     except BaseException:
         for part in parts:
             part.reader.close()

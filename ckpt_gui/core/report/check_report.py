@@ -141,5 +141,8 @@ def _fix_command(plan: Plan, layout: str, more: str) -> str:
     out = f"{stem}-{'fixed' if layout == 'same' else layout}" if stem.strip(".") else "OUT"
     section = f" --section {shlex.quote('.'.join(plan.policy.section))}" if plan.policy.section else ""
     family = f" --family {plan.policy.family}" if plan.policy.family else ""
+    take = f" --take {shlex.quote(plan.source.taken)}" if plan.source.taken else ""
+    assigned = " --assigned-only" if plan.policy.assigned_only else ""
     named = f"./{path}" if path.startswith("-") else path
-    return f"ckpt-gui fix {shlex.quote(named)} -o {shlex.quote(out)} --to {layout}{section}{family}{more}"
+    chosen = f"{take}{section}{family}{assigned}"
+    return f"ckpt-gui fix {shlex.quote(named)} -o {shlex.quote(out)} --to {layout}{chosen}{more}"
