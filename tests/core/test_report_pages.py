@@ -14,6 +14,8 @@ from ckpt_gui.core.compare import compare, side_of_plan
 from ckpt_gui.core.compare.findings import diff_findings
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.report import check_page, diff_document, diff_json, export_page, sarif
 from ckpt_gui.core.report.expected_tree import expected_tree
 from ckpt_gui.core.report.figures import bars, histograms
@@ -148,6 +150,15 @@ def test_the_tensor_that_has_changed_most() -> None:
     (picture,) = changed_picture(found)
     assert q in picture.caption
     assert changed_picture(compare(sides[0], sides[0], values=True)) == ()
+
+
+def test_a_report_does_without_a_picture_that_can_not_be_made(tmp_path: Path) -> None:
+    one = models.save(tmp_path / "a", models.state("hf"), config=models.config(tie_word_embeddings=True))
+    with open_checkpoint(one) as source:
+        plan = understand(source)
+        (one / "model.safetensors").write_bytes(b"")
+        assert plan.tie.state == "different"
+        assert tied_picture(plan) == ()
 
 
 # ---- whole reports

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.report.figures import bars, histograms
 from ckpt_gui.core.text import Figure
@@ -28,7 +29,10 @@ def tied_picture(plan: Plan, *, budget: int | None = None, progress: Progress | 
         return ()
     from ckpt_gui.core.stats import pair_stats
 
-    return _pair(pair_stats(plan.source, tie.embedding, tie.head, progress=progress))
+    try:
+        return _pair(pair_stats(plan.source, tie.embedding, tie.head, progress=progress))
+    except CheckpointError:  # bytes that can not be read are a finding; the report goes without this picture
+        return ()
 
 
 def changed_picture(compared: Comparison, *, progress: Progress | None = None) -> tuple[Figure, ...]:
@@ -43,7 +47,10 @@ def changed_picture(compared: Comparison, *, progress: Progress | None = None) -
             assert compared.a.plan is not None
             assert compared.b.plan is not None
             sources = (compared.a.plan.source, compared.b.plan.source)
-            return _pair(pair_stats(sources[0], one, two, other=sources[1], progress=progress), row.key)
+            try:
+                return _pair(pair_stats(sources[0], one, two, other=sources[1], progress=progress), row.key)
+            except CheckpointError:  # the file has changed since it was compared
+                return ()
     return ()
 
 
