@@ -18,7 +18,6 @@ from ckpt_gui.cli.terminal import (
     USAGE,
     Progress,
     progress_bar,
-    report_text,
     show,
     stoppable,
     width,
@@ -32,6 +31,7 @@ from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, check_page, failure_document, failure_json, sarif
 from ckpt_gui.core.report import status as plan_status
+from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import Document, Figure, plain
 

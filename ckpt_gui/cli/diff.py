@@ -18,7 +18,6 @@ from ckpt_gui.cli.terminal import (
     Progress,
     Stop,
     progress_bar,
-    report_text,
     say_error,
     show,
     stoppable,
@@ -33,6 +32,7 @@ from ckpt_gui.core.compare.matching import match
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.report import diff_document, diff_failure_document, diff_failure_json, diff_json, sarif
+from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.text import Figure, plain
 
 EXIT = {True: OK, False: TROUBLE, None: USAGE}

@@ -20,7 +20,6 @@ from ckpt_gui.cli.terminal import (
     USAGE,
     Stop,
     progress_bar,
-    report_text,
     say,
     say_error,
     show,
@@ -46,6 +45,7 @@ from ckpt_gui.core.report import (
     use_sentences,
     written_sentence,
 )
+from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import GB, Export, Target, retarget
 from ckpt_gui.core.tensors import Sidecars, Source
 from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap

@@ -7,8 +7,6 @@ only where standard error is one. A pipe that is closed by its reader ends the p
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import os
 import shutil
 import signal
@@ -21,7 +19,8 @@ from types import FrameType
 from typing import Any, TextIO
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.text import Document, Line, Style, html_page, markdown, shown
+from ckpt_gui.core.report.as_file import json_text
+from ckpt_gui.core.text import Line, Style, shown
 
 PROGRAM = "ckpt-gui"
 OK, TROUBLE, USAGE, CANCELLED = 0, 1, 2, 130
@@ -123,19 +122,6 @@ def _write_crash(error: BaseException) -> Path | None:
 # ------------------------------------------------------------------------------------------------------------- files
 
 
-def json_text(value: Mapping[str, Any]) -> str:
-    """Return JSON in ASCII: names with control or bidi characters come out escaped; what is not finite becomes null."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=True, allow_nan=False, default=str) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
 def refuse_protected(path: str, protected: Iterable[str]) -> None:
     """Raise if a file belongs to the checkpoint: no report may overwrite it."""
     for name in protected:
@@ -168,21 +154,6 @@ def write_json(where: str | None, value: Mapping[str, Any], protected: Iterable[
         write(json_text(value))
     elif where is not None:
         write_file(where, json_text(value), protected)
-
-
-def report_text(name: str, document: Document, value: Mapping[str, Any], log: Mapping[str, Any]) -> str:
-    """Return a report in the form that its file name asks for.
-
-    Args:
-        name: File name ending in html, md, json or sarif.
-        document: The report for people.
-        value: The report as JSON.
-        log: The report as SARIF.
-    """
-    ending = name.lower().rpartition(".")[2]
-    if ending == "html":
-        return html_page(document)
-    return markdown(document) if ending == "md" else json_text(log if ending == "sarif" else value)
 
 
 # ----------------------------------------------------------------------------------------------------------- progress

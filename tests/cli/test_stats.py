@@ -57,7 +57,7 @@ def test_a_path_that_is_none(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_is_not_finite_is_null_in_json() -> None:
-    from ckpt_gui.cli.terminal import json_text
+    from ckpt_gui.core.report.as_file import json_text
 
     assert json.loads(json_text({"a": [float("nan"), float("inf"), 1.5]})) == {"a": [None, None, 1.5]}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,17 @@ def test_files_are_let_go(
     window.session.close()
     assert page.compared is None
     assert any(source is first for source in closed)
+
+
+def test_the_report_names_the_differences(page: ComparePage, qtbot: QtBot, tuned: Path, tmp_path: Path) -> None:
+    run(qtbot, page, str(tuned), values=True)
+    for ending in ("html", "md", "json", "sarif"):
+        page.save_report(str(tmp_path / f"diff.{ending}"))
+        qtbot.waitUntil(lambda ending=ending: page.message.text().endswith(f"diff.{ending}."))
+    assert "<svg" in (tmp_path / "diff.html").read_text()
+    assert "_orig_mod.layers.0.feed_forward.w3.weight" in (tmp_path / "diff.md").read_text()
+    rows = json.loads((tmp_path / "diff.json").read_text())["rows"]
+    assert next(row for row in rows if row["key"] == TOUCHED)["state"] == "differs"
 
 
 def test_the_plan_makes_room_and_comes_back(window: MainWindow) -> None:

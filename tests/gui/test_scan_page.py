@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,18 @@ def test_the_model_keeps_qt_s_rules(qapp: QApplication, folder: Path) -> None:
     assert largest == sorted(largest, reverse=True)
     model.clear()
     assert model.rowCount() == 0
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json", "sarif"])
+def test_the_report_holds_what_the_scan_found(page: ScanPage, qtbot: QtBot, tmp_path: Path, ending: str) -> None:
+    assert not page.report_button.isVisible()
+    run(qtbot, page)
+    path = tmp_path / f"report.{ending}"
+    page.save_report(str(path))
+    qtbot.waitUntil(lambda: page.summary.text().startswith("Saved "))
+    text = path.read_text()
+    assert "row 3, column 5" in text
+    if ending in ("json", "sarif"):
+        assert json.loads(text)
+    page.save_report(str(tmp_path / "no" / "report.html"))
+    qtbot.waitUntil(lambda: "No such file" in page.summary.text())

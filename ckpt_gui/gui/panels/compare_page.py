@@ -12,9 +12,11 @@ from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.compare_model import CompareModel
 from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, Line, differences, lines
 from ckpt_gui.gui.models.comparing import Compared, change_rank, compare_with, rank_text, verdict
+from ckpt_gui.gui.models.reports import save_diff
 from ckpt_gui.gui.panels.compare_changes import CompareChanges
 from ckpt_gui.gui.panels.compare_head import CompareHead
 from ckpt_gui.gui.panels.parts import button
+from ckpt_gui.gui.panels.report_dialog import ask_report_path
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
@@ -44,6 +46,7 @@ class ComparePage(QWidget):
         self.rank_button = button(
             tr("Rank of the change"), tip=tr("How many directions the change of this matrix has: that of a LoRA")
         )
+        self.report_button = button(tr("Save report…"), tip=tr("Every difference, as a web page, Markdown or JSON"))
         self._lay_out()
         self._connect()
         self._show(None)
@@ -65,7 +68,7 @@ class ComparePage(QWidget):
         steps = QHBoxLayout()
         steps.setSpacing(GRID)
         steps.addWidget(self.message, 1)
-        for widget in (self.rank_button, self.previous_button, self.next_button):
+        for widget in (self.report_button, self.rank_button, self.previous_button, self.next_button):
             steps.addWidget(widget)
         self.listing = QWidget()
         beside = QHBoxLayout(self.listing)
@@ -109,6 +112,7 @@ class ComparePage(QWidget):
         self.previous_button.clicked.connect(lambda: self._walk(-1))
         self.next_button.clicked.connect(lambda: self._walk(1))
         self.rank_button.clicked.connect(self._ask_rank)
+        self.report_button.clicked.connect(self._ask_where)
         self.changes.chosen.connect(self._find)
         session.changed.connect(self._on_changed)
         session.opening.connect(lambda _: self._forget())
@@ -150,7 +154,7 @@ class ComparePage(QWidget):
         self.head.enable()
         self.head.show_counts(compared.result.counts if compared else {})
         self.split.setVisible(compared is not None)
-        for widget in (self.previous_button, self.next_button, self.rank_button):
+        for widget in (self.previous_button, self.next_button, self.rank_button, self.report_button):
             widget.setVisible(compared is not None)
         self.area.setVisible(compared is not None and compared.result.values)
         if compared is None:
@@ -245,6 +249,25 @@ class ComparePage(QWidget):
             self._say(rank_text(found))
 
         self.job.run(self.tr("Estimating the rank"), lambda job: change_rank(compared, row, job), done, self._failed)
+
+    # ------------------------------------------------------------------------------------------------------- report
+
+    def _ask_where(self) -> None:
+        path = ask_report_path(self, "diff-report")
+        if path:
+            self.save_report(path)
+
+    def save_report(self, path: str) -> None:
+        """Write what the comparison says."""
+        compared = self.compared
+        if compared is None:
+            return
+
+        def done(_: None) -> None:
+            self._say(self.tr("Saved {}.").format(safe_text(path, 200)))
+
+        title = self.tr("Saving the report")
+        self.job.run(title, lambda job: save_diff(path, compared.result, job), done, self._failed)
 
 
 def _is_of(key: str, name: str, parts: list[str]) -> bool:

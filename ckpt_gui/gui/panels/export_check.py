@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -14,10 +13,11 @@ from PySide6.QtCore import QCoreApplication
 from ckpt_gui.core.api import compared
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.out_files import plan_files
-from ckpt_gui.core.report import export_document, export_json, missing_for_use, use_sentences, written_sentence
+from ckpt_gui.core.report import export_json, export_page, missing_for_use, sarif, use_sentences, written_sentence
+from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import Export, retarget
 from ckpt_gui.core.target_folder import check_target, existing_parent
-from ckpt_gui.core.text import html_page, human_bytes, markdown, plural
+from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult, write_export
 from ckpt_gui.gui.snapshot import Snapshot
 
@@ -90,17 +90,12 @@ def run_export(
 
 
 def save_report(path: str, export: Export, result: WriteResult) -> None:
-    """Write the report of an export as HTML, Markdown or JSON, by the ending of its name."""
+    """Write the report of an export in the form that the ending of its name asks for."""
     sentence = written_sentence(result.folder, result.verified, result.tensors, result.nbytes, result.seconds)
-    document = export_document(export, sentence, "good", result.files)
-    kind = Path(path).suffix.lower()
-    if kind in (".html", ".htm"):
-        text = html_page(document)
-    elif kind == ".md":
-        text = markdown(document)
-    else:
-        numbers = {name: getattr(result, name) for name in ("folder", "tensors", "verified", "nbytes", "overflow")}
-        text = json.dumps(export_json(export, "written", numbers | {"files": list(result.files)}), indent=1) + "\n"
+    document = export_page(export, sentence, "good", result.files)
+    numbers = {name: getattr(result, name) for name in ("folder", "tensors", "verified", "nbytes", "overflow")}
+    value = export_json(export, "written", numbers | {"files": list(result.files)})
+    text = report_text(path, document, value, sarif(export.plan.source.path, export.findings))
     Path(path).write_text(text, encoding="utf-8")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.panels.export_check import Written, file_lines, notes, save_report
 from ckpt_gui.gui.panels.parts import Card, button
+from ckpt_gui.gui.panels.report_dialog import ask_report_path
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.banner import Banner
 from ckpt_gui.gui.widgets.facts import FactList
@@ -44,7 +45,7 @@ class ResultPage(QWidget):
         self.open_button = button(tr("Open result"), kind="primary", tip=tr("Open what was written in this window"))
         self.show_button = button(tr("Show in folder"))
         self.copy_button = button(tr("Copy command"), tip=tr("Copy the command that does the same"))
-        self.save_button = button(tr("Save report…"), tip=tr("As HTML, Markdown or JSON"))
+        self.save_button = button(tr("Save report…"), tip=tr("As a web page, Markdown, JSON or SARIF"))
         self.close_button = button(tr("Close"))
         self._lay_out()
         self.open_button.clicked.connect(self._open)
@@ -122,8 +123,7 @@ class ResultPage(QWidget):
             self.message.say(self.tr("The command is on the clipboard."))
 
     def _save(self) -> None:
-        kinds = self.tr("Web page (*.html);;Markdown (*.md);;JSON (*.json)")
-        path = QFileDialog.getSaveFileName(self, self.tr("Save report"), "export-report.html", kinds)[0]
+        path = ask_report_path(self, "export-report")
         if path:
             self.save_report(path)
 

@@ -6,14 +6,17 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QTableView, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import Scan, TensorScan, scan
 from ckpt_gui.core.stats import StatsCache
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.models.reports import save_check
 from ckpt_gui.gui.models.scan_model import ScanModel
 from ckpt_gui.gui.panels.finding_card import FindingCard
 from ckpt_gui.gui.panels.parts import button, clear
+from ckpt_gui.gui.panels.report_dialog import ask_report_path
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
@@ -40,6 +43,9 @@ class ScanPage(QWidget):
         self.cards: list[FindingCard] = []
         self.setAccessibleName(self.tr("Scan of all values"))
         self.start_button = button("", kind="primary")
+        self.report_button = button(
+            self.tr("Save report…"), tip=self.tr("What is said of the checkpoint, with what the scan has found")
+        )
         self.summary = plain_label(muted=True)
         self.job = JobBar(session.jobs)
         self.model = ScanModel(theme, self)
@@ -77,6 +83,7 @@ class ScanPage(QWidget):
         head.setSpacing(2 * GRID)
         head.addWidget(self.start_button)
         head.addWidget(self.summary, 1)
+        head.addWidget(self.report_button)
         body = ScrollBody()
         self.findings.setContentsMargins(0, 0, 0, 0)
         self.findings.setSpacing(GRID)
@@ -103,6 +110,7 @@ class ScanPage(QWidget):
     def _connect(self) -> None:
         session = self._session
         self.start_button.clicked.connect(self.start)
+        self.report_button.clicked.connect(self._ask_where)
         self.job.stopped.connect(self._on_stopped)
         self._timer.timeout.connect(self._drain)
         self.table.activated.connect(self._go)
@@ -165,7 +173,7 @@ class ScanPage(QWidget):
     def _failed(self, error: BaseException) -> None:
         self._finish()
         self._show_state()
-        self.summary.setText(str(error))
+        self.summary.setText(safe_text(str(error), 400))
 
     def _on_stopped(self) -> None:
         self._finish()
@@ -181,6 +189,7 @@ class ScanPage(QWidget):
         self.start_button.setText(tr("Scan again") if rows and not running else tr("Scan all values"))
         self.start_button.setAccessibleName(self.start_button.text())
         self.start_button.setEnabled(self._session.snapshot is not None and not running)
+        self.report_button.setVisible(self.result is not None and not running)
         self.split.setVisible(bool(rows))
         self.summary.setText(self._words(running, rows))
 
@@ -216,6 +225,24 @@ class ScanPage(QWidget):
             self.findings.addWidget(card)
         self.findings.addStretch()
         self.area.setVisible(bool(findings))
+
+    def _ask_where(self) -> None:
+        path = ask_report_path(self, "scan-report")
+        if path:
+            self.save_report(path)
+
+    def save_report(self, path: str) -> None:
+        """Write what is said of the checkpoint, with what the scan has found."""
+        snapshot, result = self._session.snapshot, self.result
+        if snapshot is None or result is None:
+            return
+        plan = snapshot.plan
+
+        def done(_: None) -> None:
+            self._show_state()
+            self.summary.setText(self.tr("Saved {}.").format(safe_text(path, 200)))
+
+        self.job.run(self.tr("Saving the report"), lambda job: save_check(path, plan, result, job), done, self._failed)
 
     def _lead(self, finding: Finding) -> None:
         self._session.show_keys(finding.keys, self.tr("tensors of the finding “{}”").format(finding.code))
