@@ -474,3 +474,29 @@ def test_many_tensors_on_two_threads_are_as_one_by_one_and_shared_ones_are_read_
     assert steps[-1][0] == steps[-1][1] == sum(a.nbytes for a in arrays)
     with pytest.raises(Cancelled):
         many_stats(source, refs, cancelled=lambda: len(steps) > 0)
+
+
+# ------------------------------------------------------------------------------------------------------ views, any
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_any_view_has_the_figures_of_its_elements(data: st.DataObject) -> None:
+    torch = pytest.importorskip("torch")
+    from ckpt_gui.core.formats.memory import from_state_dict
+
+    storage = torch.from_numpy(np.random.default_rng(1).normal(0, 1, 400).astype(np.float32))
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    strides = tuple(data.draw(st.integers(0, 12)) for _ in shape)
+    view = storage.as_strided(shape, strides, data.draw(st.integers(0, 30)))
+    source = from_state_dict({"view": view})
+    (ref,) = source.refs
+    values = view.contiguous().double().numpy()
+    found = tensor_stats(source, ref, bins=5)
+    assert (found.count, found.min, found.max) == (values.size, values.min(), values.max())
+    assert found.mean == pytest.approx(values.mean(), abs=1e-12)
+    assert found.l2 == pytest.approx(np.linalg.norm(values), rel=1e-12)
+    assert found.distinct == np.unique(values).size
+    assert sum(found.histogram.counts) == values.size  # type: ignore[union-attr]
+    np.testing.assert_array_equal(heat_map(source, ref).mean, values.reshape(-1, shape[-1]))
+    assert pair_stats(source, ref, ref).relation == "same storage"
