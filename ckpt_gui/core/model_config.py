@@ -37,14 +37,16 @@ HF_DIMS: dict[str, tuple[str, ...]] = {
     "rope_dim": ("qk_rope_head_dim",),
     "v_dim": ("v_head_dim",),
 }
+# Our name ← names in params.json; Mixtral's first release has those of config.json in it.
 _META_DIMS = {
-    "hidden": ("dim",),
-    "layers": ("n_layers",),
-    "heads": ("n_heads",),
-    "kv_heads": ("n_kv_heads",),
+    "hidden": ("dim", "hidden_size"),
+    "layers": ("n_layers", "num_hidden_layers"),
+    "heads": ("n_heads", "num_attention_heads"),
+    "kv_heads": ("n_kv_heads", "num_key_value_heads"),
     "head_dim": ("head_dim",),
-    "ffn": ("hidden_dim",),
+    "ffn": ("hidden_dim", "intermediate_size"),
     "vocab": ("vocab_size",),
+    "experts": ("num_local_experts",),
 }
 # Hidden size and layers of the Llama 3.2 text models, whose rotary factor is 32 and not 8 (torchtune llama3_2 builder).
 _FACTOR_32 = {(2048, 16), (3072, 28)}
@@ -177,7 +179,7 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
         origin="params.json",
         raw=raw,
         dims={name: value for name, value in dims.items() if value > 0},
-        norm_eps=_number(flat.get("norm_eps")),
+        norm_eps=_number(flat.get("norm_eps", flat.get("rms_norm_eps"))),
         rope_theta=_number(flat.get("rope_theta")),
         rope_scaling=scaling,
         rope_unknown=unknown,

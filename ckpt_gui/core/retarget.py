@@ -340,7 +340,7 @@ def _with_files(export: Export, config: ModelConfig | None) -> Export:
             texts["config.json"] = _json(to_openai(made) if name == "openai" else made)
             if name == "litgpt" and (lit := lit_config(plan.family, config, made, plan.dims)) is not None:
                 texts[LIT] = dump(lit)
-        elif name == "meta" and enough:
+        elif name in ("meta", "mixtral-release") and enough:
             heads = max(plan.dims["kv_heads"], export.ranks)  # copies count, in files for more ranks than heads
             texts["params.json"] = _json(meta_params(plan.family, config, {**plan.dims, "kv_heads": heads}))
     elif config and export.target.layout == "same":

@@ -210,6 +210,20 @@ def neox_litgpt(state: State) -> State:
     )  # fmt: skip
 
 
+def mixtral_release(state: State) -> State:
+    """The first release: Meta's names, the experts of a layer under one another, w2 turned."""
+    experts = re.compile(r"layers\.(\d+)\.feed_forward\.experts\.\d+\.(w\d)\.weight")
+    stacks: dict[str, list[np.ndarray]] = {}
+    made: State = {}
+    for key, array in mixtral_meta(state).items():
+        if match := experts.fullmatch(key):
+            block = array.T if match[2] == "w2" else array
+            stacks.setdefault(f"layers.{match[1]}.block_sparse_moe.{match[2]}", []).append(block)
+        else:
+            made[key.replace("feed_forward.gate", "block_sparse_moe.gate")] = array
+    return made | {key: np.ascontiguousarray(np.concatenate(blocks)) for key, blocks in stacks.items()}
+
+
 def mixtral_meta(state: State) -> State:
     made = {}
     for key, value in state.items():
@@ -263,6 +277,7 @@ LAYOUTS: dict[tuple[str, str], Callable[[State], State]] = {
     ("gpt-neox", "hf-fused"): lambda state: renamed(state, ("^embed_out", "lm_head")),
     ("gpt-neox", "litgpt"): neox_litgpt,
     ("mixtral", "meta"): mixtral_meta,
+    ("mixtral", "mixtral-release"): mixtral_release,
     ("mixtral", "litgpt"): mixtral_litgpt,
     ("mixtral", "hf-fused"): lambda state: renamed(
         fuse(state, "block_sparse_moe.experts", ("w1", "w3", "w2")), ("block_sparse_moe", "mlp")

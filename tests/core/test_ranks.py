@@ -296,3 +296,67 @@ def test_mistral_native_beside_hugging_face(tmp_path: Path, sharded: bool) -> No
 def _apart(tmp_path: Path, native: State) -> Path:
     params = models.params(sliding_window="4096")
     return models.save(tmp_path / "native" / "x", native, name="consolidated.safetensors", params=params)
+
+
+EXPERTS, WIDTH = 3, 24
+RELEASED = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "intermediate_size": WIDTH, "num_local_experts": EXPERTS, "vocab_size": 40, "rms_norm_eps": 1e-5,
+            "rope_theta": 1000000.0, "sliding_window": "4096"}  # fmt: skip
+
+
+def released() -> tuple[State, State]:
+    """A Mixtral as it was released first, and the same under Hugging Face's names, derived by hand."""
+    made: State = {}
+    hub: State = {}
+    begin = 1
+
+    def take(*shape: int) -> np.ndarray:
+        nonlocal begin
+        array = np.arange(begin, begin + int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        begin += array.size
+        return array
+
+    for theirs, ours in (("tok_embeddings", "model.embed_tokens"), ("output", "lm_head")):
+        made[f"{theirs}.weight"] = hub[f"{ours}.weight"] = take(40, 32)
+    made["norm.weight"] = hub["model.norm.weight"] = take(32)
+    for n in range(2):
+        a, b = f"layers.{n}.", f"model.layers.{n}."
+        for theirs, ours, rows in (("wq", "q", 32), ("wk", "k", 16), ("wv", "v", 16), ("wo", "o", 32)):
+            array = take(rows, 32)
+            made[f"{a}attention.{theirs}.weight"] = array
+            turned = array.reshape(-1, 4, 2, 32).transpose(0, 2, 1, 3).reshape(rows, 32) if ours in "qk" else array
+            hub[f"{b}self_attn.{ours}_proj.weight"] = np.ascontiguousarray(turned)
+        made[a + "attention_norm.weight"] = hub[b + "input_layernorm.weight"] = take(32)
+        made[a + "ffn_norm.weight"] = hub[b + "post_attention_layernorm.weight"] = take(32)
+        made[a + "block_sparse_moe.gate.weight"] = hub[b + "block_sparse_moe.gate.weight"] = take(EXPERTS, 32)
+        for w in ("w1", "w2", "w3"):
+            stacked = made[f"{a}block_sparse_moe.{w}"] = take(EXPERTS * WIDTH, 32)
+            for e in range(EXPERTS):
+                block = stacked[e * WIDTH : (e + 1) * WIDTH]
+                own = np.ascontiguousarray(block.T if w == "w2" else block)
+                hub[f"{b}block_sparse_moe.experts.{e}.{w}.weight"] = own
+    return made, hub
+
+
+def test_mixtral_as_it_was_released_first(tmp_path: Path) -> None:
+    """Eight `.pt` files that hold tensors of their own, experts under one another, w2 turned."""
+    state, hub = released()
+    folder = tmp_path / "in"
+    folder.mkdir()
+    keys = list(state)
+    for rank in range(8):
+        part = {key: state[key] for key in keys[rank::8]}
+        (folder / f"consolidated.{rank:02}.pt").write_bytes(builders.state_dict_bytes(part))
+    (folder / "params.json").write_text(json.dumps(RELEASED))
+    plan = plan_of(folder)
+    assert (plan.status, plan.family.name, plan.layout.name) == ("clean", "mixtral", "mixtral-release"), plan.findings
+    assert (plan.dims["experts"], plan.dims["ffn"], plan.dims["heads"]) == (EXPERTS, WIDTH, 4)
+    write_export(retarget(plan, Target("hf")), tmp_path / "hf")
+    assert models.opened(tmp_path / "hf") == models.as_bytes(hub)
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert (config["num_local_experts"], config["rope_theta"], config["rms_norm_eps"]) == (EXPERTS, 1e6, 1e-5)
+    back = retarget(plan_of(tmp_path / "hf"), Target("mixtral-release"))
+    write_export(back, tmp_path / "back")
+    assert models.opened(tmp_path / "back") == models.as_bytes(state)
+    (folder / "consolidated.03.pt").unlink()
+    assert "consolidated.03.pt" in models.finding(plan_of(folder), "shard-missing").message

@@ -138,6 +138,14 @@ KINDS: Mapping[str, LayoutKind] = {
             "transformers 4.52 and later",
         ),
         LayoutKind(
+            "mixtral-release",
+            "Mixtral's first release",
+            "torch",
+            {"torch": "consolidated.00.pt", "safetensors": "consolidated.safetensors"},
+            "params.json",
+            "nothing but converters of its time",
+        ),
+        LayoutKind(
             "hf-fused",
             "transformers 5 in memory",
             "safetensors",

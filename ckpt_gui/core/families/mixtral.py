@@ -9,6 +9,7 @@ from __future__ import annotations
 from ckpt_gui.core.families.experts import experts, fused
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
 from ckpt_gui.core.ops import RopePermute
+from ckpt_gui.core.shape_ops import Reshape, Transpose
 
 _L, _T, _G = "model.layers.{layer}.", "layers.{layer}.", "transformer.h.{layer}."
 _Q, _KV, _H = "heads*head_dim", "kv_heads*head_dim", "hidden"
@@ -71,6 +72,25 @@ LITGPT = Layout(
     source="litgpt 0.5.11 scripts/convert_hf_checkpoint.py copy_weights_hf_llama",
     oracle=Oracle.LOADED,
 )
+# What was released first, as `consolidated.00.pt` to `.07.pt`: each file holds tensors of its own, no slices; experts
+# lie under one another, w2 turned the other way round.
+_STACKED = (Reshape(("experts*ffn", _H), ("experts", "ffn", _H)),)
+RELEASE = Layout(
+    "mixtral-release",
+    (
+        *(rule for rule in META.rules if "feed_forward" not in rule.name),
+        Rule(_T + "block_sparse_moe.gate.weight", _MOE + ".gate.weight"),
+        *(
+            Rule(f"{_T}block_sparse_moe.{w}", f"{_EXPERT}{w}.weight", ops=_STACKED, stack="expert")
+            for w in ("w1", "w3")
+        ),
+        Rule(_T + "block_sparse_moe.w2", _EXPERT + "w2.weight", ops=_STACKED, stack="expert", each=((Transpose(),),)),
+    ),
+    META.ignored,
+    head_always=True,
+    source="transformers 4.36 convert_mixtral_weights_to_hf.py",
+    oracle=Oracle.DERIVED,
+)
 FUSED = fused(
     SLOTS,
     _MOE + ".experts",
@@ -96,9 +116,16 @@ FAMILIES = (
             META,
             LITGPT,
             FUSED,
+            RELEASE,
         ),
         tie_default=False,
-        row_order=(("hf", "halves"), ("hf-fused", "halves"), ("litgpt", "halves"), ("meta", "pairs")),
+        row_order=(
+            ("hf", "halves"),
+            ("hf-fused", "halves"),
+            ("litgpt", "halves"),
+            ("meta", "pairs"),
+            ("mixtral-release", "pairs"),
+        ),
         defaults=(("hidden_act", "silu"), ("num_experts_per_tok", 2), ("sliding_window", None)),
         source="transformers 4.57 configuration_mixtral",
     ),

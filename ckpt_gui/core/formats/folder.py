@@ -17,10 +17,12 @@ from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
-_INSIDE = frozenset((".metadata", "pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"))
+_INSIDE = frozenset(
+    (".metadata", "pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth", "consolidated.00.pt")
+)
 OTHER_SUFFIXES = (".gguf", ".npz")
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
-RANK = re.compile(r"consolidated\.(?P<rank>\d\d)\.pth\Z")
+RANK = re.compile(r"consolidated\.(?P<rank>\d\d)\.(?P<suffix>pth|pt)\Z")
 _STATE = re.compile(
     r"(training_args|optimizer|optim|scheduler|scaler|rng_state\w*|random_states\w*|recipe_state|trainer_state|"
     r"dataloader\w*|zero_pp_rank\w*)(_\d+)?\.(bin|pt|pth|ckpt)\Z"
@@ -187,10 +189,12 @@ def _by_number(names: Iterable[str]) -> Choice | None:
 
 def _ranks(names: Iterable[str]) -> Choice | None:
     """Return the files of tensor-parallel ranks, as Meta writes them: the last one there says how many there are."""
-    found = {int(match["rank"]): name for name in names if (match := RANK.match(name))}
+    matches = [match for name in names if (match := RANK.match(name))]
+    suffix = matches[0]["suffix"] if matches else ""
+    found = {int(match["rank"]): match[0] for match in matches if match["suffix"] == suffix}
     if not found:
         return None
-    wanted = tuple(f"consolidated.{rank:02}.pth" for rank in range(max(found) + 1))
+    wanted = tuple(f"consolidated.{rank:02}.{suffix}" for rank in range(max(found) + 1))
     missing = tuple(name for rank, name in enumerate(wanted) if rank not in found)
     return Choice(tuple(found[rank] for rank in sorted(found)), None, missing, ranks=wanted)
 

@@ -15,7 +15,7 @@ from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.folder import ORIGINAL, SHARD, Choice, list_all
 from ckpt_gui.core.keys import safe_text
 
-_NATIVE = re.compile(r"consolidated(\.\d\d\.pth|(-\d+-of-\d+)?\.safetensors)\Z")
+_NATIVE = re.compile(r"consolidated(\.\d\d\.pth?|(-\d+-of-\d+)?\.safetensors)\Z")
 _STEP = re.compile(r"checkpoint-\d{1,12}\Z")
 TAKE = "Remove what is stale; --take FILE shows the model that a file belongs to."
 

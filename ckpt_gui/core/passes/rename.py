@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.exprs import shape_of
+from ckpt_gui.core.exprs import chain, shape_of
 from ckpt_gui.core.families.common import common_ignored
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rules import joined, to_hub
@@ -106,7 +106,7 @@ def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> l
     title = title_of(plan.layout.name) if plan.layout else ""
     if rule.keeps and key == entry.key:
         return [Entry(entry.output, entry.expr, f"{title}'s name for it")]
-    count = entry.output.shape[0] if rule.stack and entry.output.shape else 0
+    count = _slices(entry, rule, sizes)
     made = to_hub(rule, entry.expr, bind(rule.name, key), count)
     if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else
         (name, expr) = made[0]
@@ -116,6 +116,14 @@ def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> l
         Entry(TensorSpec(name, entry.output.dtype, shape_of(expr, sizes)), expr, f"part of {title}'s fused tensor")
         for name, expr in made
     ]
+
+
+def _slices(entry: Entry, rule: Rule, sizes: Mapping[str, int]) -> int:
+    """Return how many slices a stacked tensor has."""
+    if not rule.stack or not entry.output.shape:
+        return 0
+    shape = shape_of(chain(rule.ops, entry.expr), sizes) if rule.ops else entry.output.shape
+    return shape[0]
 
 
 def _fused(stuck: list[Entry]) -> list[Finding]:
