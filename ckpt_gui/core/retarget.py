@@ -27,6 +27,7 @@ from ckpt_gui.core.families.numbering import numbered_by_hub
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.flat_yaml import dump
 from ckpt_gui.core.formats.quantised import can_be_carried
+from ckpt_gui.core.fp8 import with_plain_weights
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.layouting import left_behind, to_layout
 from ckpt_gui.core.litgpt_config import NAME as LIT
@@ -134,6 +135,9 @@ def retarget(plan: Plan, target: Target) -> Export:
     if (target.layout != "same" and layout is None) or (target.layout == "same" and plan.source.container == "gguf"):
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
+    if target.layout != "same":
+        plan = with_plain_weights(plan)
+        export = dataclasses.replace(export, plan=plan)
     entries, dropped = _tied(plan, layout, target)
     entries, left, told = left_behind(entries, layout, plan)
     layout, misplaced = _numbered(plan, layout)
