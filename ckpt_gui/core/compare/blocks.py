@@ -81,19 +81,41 @@ def nbytes(tensor: Stream) -> int:
 
 
 def pairs(
-    left: Stream, right: Stream, total: int, watch: Watch, block: int = BLOCK
+    left: Stream, right: Stream, total: int, watch: Watch, block: int = BLOCK, *, all_bytes: bool = True
 ) -> Iterator[tuple[int, Bytes, Bytes]]:
-    """Yield offset and bytes of both, in buffers that are used again."""
+    """Yield offset and bytes of both, in buffers that are used again.
+
+    Args:
+        left: One.
+        right: The other.
+        total: Bytes of each.
+        watch: Told of bytes.
+        block: Bytes at a time, if units allow.
+        all_bytes: False to leave out what both have as a hole in a sparse file: zeros.
+    """
     unit = math.lcm(left.unit, right.unit)
     step = max(block // unit, 1) * unit if unit <= LARGEST_STEP else block
     buffers = [np.empty(min(step, total), dtype=np.uint8) for _ in range(2)]
-    for start in range(0, total, step):
+    start = 0
+    while start < total:
+        if not all_bytes and (data := _next_data(left, right, start) // step * step) > start:
+            start = data
+            watch.reach(min(start, total))
+            continue
         size = min(step, total - start)
         watch.reach(start + size)
         one, two = buffers[0][:size], buffers[1][:size]
         read_any(left, start, one)
         read_any(right, start, two)
         yield start, one, two
+        start += size
+
+
+def _next_data(left: Stream, right: Stream, start: int) -> int:
+    """Return the first place from `start` on where one of two stored tensors may hold anything but zeros."""
+    if not isinstance(left, RefStream) or not isinstance(right, RefStream):
+        return start
+    return min(side.source.next_data(side.ref, start) for side in (left, right))
 
 
 def equal_bytes(one: Bytes, two: Bytes) -> bool:
@@ -115,7 +137,7 @@ def same(left: Stream, right: Stream, watch: Watch, count: int | None = None) ->
     if left.dtype != right.dtype:
         return False
     size = nbytes(left) if count is None else num_bytes(left.dtype, count)
-    return all(equal_bytes(one, two) for _, one, two in pairs(left, right, size, watch))
+    return all(equal_bytes(one, two) for _, one, two in pairs(left, right, size, watch, all_bytes=False))
 
 
 def prefix(tensor: Stream) -> bytes:

@@ -14,6 +14,7 @@ from ckpt_gui.core.compare import STATES, Comparison, Row, compare, opened_sides
 from ckpt_gui.core.dtypes import BY_NAME as BY_SHORT
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
 from tests import builders
@@ -22,6 +23,7 @@ from tests.core import test_adapters as adapters
 from tests.core import test_families_dense as dense
 from tests.core import test_families_fused as fused
 from tests.core import test_gguf_export as quantised
+from tests.core import test_ties as ties
 
 TOTAL = len(models.names("hf"))
 Q = "model.layers.0.self_attn.q_proj.weight"
@@ -462,3 +464,29 @@ def test_a_gguf_beside_what_it_was_made_of(tmp_path: Path, kind: str) -> None:
         assert row.key == key
         assert row.delta is not None
         assert row.delta.max_diff == pytest.approx(0.5, rel=1e-3)
+
+
+# ---- sparse files
+
+
+@pytest.mark.parametrize(("at", "state"), [(None, "equal"), (5 << 20, "differs"), (0, "differs")])
+def test_holes_that_both_have_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int | None, state: str
+) -> None:
+    data = builders.safetensors_bytes({"w": np.zeros((96, 16384), np.float32)})
+    paths = [tmp_path / f"{name}.safetensors" for name in "ab"]
+    for path in paths:
+        ties.holes(path, data)
+    if at is not None:
+        with paths[1].open("r+b") as file:
+            file.seek(len(data) - (6 << 20) + at)
+            file.write(b"x")
+    if HeldFile(paths[0]).next_data(1 << 20, 4 << 20) == 1 << 20:
+        pytest.skip("this filesystem keeps no holes")
+    read: list[int] = []
+    plain = HeldFile.pread_into
+    monkeypatch.setattr(HeldFile, "pread_into", lambda f, o, out: (read.append(len(out)), plain(f, o, out))[1])
+    with opened_sides(*map(str, paths), values=True) as (a, b):
+        found = compare(a, b, values=True, measured=False)
+    assert states(found) == {state: 1}
+    assert sum(read) < 7 << 20  # of 12: the first block, and the two that the page with the byte touches
