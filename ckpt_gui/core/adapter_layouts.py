@@ -131,6 +131,8 @@ def _rows(name: str, expr: Expr, plan: Plan, layout: Layout) -> list[tuple[str, 
         raise _Refused(f"is no module of {plan.family.title} in this layout")
     if rule.merges:
         raise _Refused("is a part of a fused one there, and a pair can not be put together with those of others")
+    if rule.kind or after.numbering:
+        raise _Refused("is in a layer that has another number there, which the adapter alone does not tell")
     made = []
     for hub, part in to_hub(rule, expr, bind(rule.name, name)):
         target = after.by_hub.get(template(hub))

@@ -15,6 +15,7 @@ from ckpt_gui.core.adapters import Adapter, Lora, Tokens
 from ckpt_gui.core.dtypes import CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
+from ckpt_gui.core.families.numbering import numbered_by_hub
 from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Layout, Rule
 from ckpt_gui.core.joined import joined_source, same_bytes, with_refs
@@ -98,7 +99,7 @@ def _layout(plan: Plan, adapter: Adapter) -> Layout | None:
         raise CheckpointError(
             "adapter-unmatched", f"{plan.family.title} has no layout {name}, whose names the adapter has."
         )
-    return layout
+    return numbered_by_hub(layout, plan.family, (e.key for e in plan.entries))[0]
 
 
 def _first(adapter: Adapter) -> str:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from ckpt_gui.core.families.numbering import spread
+from ckpt_gui.core.families.registry import BY_NAME
+from ckpt_gui.core.formats.memory import from_state_dict
+from ckpt_gui.core.merging import merge_adapter
+from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.tensors import Sidecars
+from ckpt_gui.core.writer import write_export
 from tests.core import models
 from tests.core.test_families_fused import config, hub_state
 from tests.core.vision_layouts import mllama_meta, mllama_torchtune
@@ -61,3 +70,31 @@ def test_shapes_of_images_in_another_order_are_refused() -> None:
         own["vision_config"] = {"supported_aspect_ratios": shapes, "max_num_tiles": 2}
         export = retarget(models.plan(hub_state("mllama"), own), Target("meta"))
         assert [f.code for f in export.blocked] == ["unknown-layout"] * refused
+
+
+def pair(module: str, rows: int) -> dict[str, np.ndarray]:
+    """A torchtune adapter of one module."""
+    a, b = np.full((2, 24), 0.25, np.float32), np.full((rows, 2), 2.0, np.float32)
+    return {f"{module}.lora_a.weight": a, f"{module}.lora_b.weight": b}
+
+
+def adapter(tensors: dict[str, np.ndarray]) -> Plan:
+    told = {"peft_type": "LORA", "r": 2, "lora_alpha": 2}
+    return normalise(from_state_dict(tensors).replace(sidecars=Sidecars(adapter=told)))
+
+
+def test_an_adapter_goes_into_the_layer_that_its_program_means(tmp_path: Path) -> None:
+    """torchtune's layer 1 is Hugging Face's layer 2 where layer 1 looks at the image."""
+    base = hub_state("mllama")
+    made = adapter(pair("decoder.layers.1.attn.v_proj", 8))
+    plan = merge_adapter(models.plan(base, config("mllama")), made)
+    write_export(retarget(plan, Target("hf")), tmp_path / "out")
+    key = "language_model.model.layers.2.self_attn.v_proj.weight"
+    assert models.opened(tmp_path / "out") == models.as_bytes(base | {key: base[key] + np.float32(1.0)})
+
+
+def test_an_adapter_alone_does_not_tell_the_numbers() -> None:
+    made = adapter(pair("decoder.layers.1.attn.v_proj", 8))
+    made = made.replace(family=BY_NAME["mllama"])
+    blocked = retarget(made, Target("hf")).blocked
+    assert any("another number there" in f.message for f in blocked)

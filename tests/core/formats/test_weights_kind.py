@@ -82,6 +82,7 @@ QUANTISED = {
     "quanto": ("weight._data", "weight._scale"),
     "GPTQ of lit-llama": ("quant_weight", "scales", "zeros"),
     "MXFP4": ("gate_up_proj_blocks", "gate_up_proj_scales"),
+    "MXFP4, as OpenAI releases it": ("mlp1_weight.blocks", "mlp1_weight.scales"),
 }
 
 
