@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.families.schema import Family, Layout
+from ckpt_gui.core.families.schema import Family, Layout, Numbers
 from ckpt_gui.core.keys import anonymous, bind, template
 
 SELF, CROSS = "self", "cross"
-Numbers = tuple[tuple[int, int], ...]  # stored number and the hub's, of each layer of a kind
 
 
 def spread(others: int, crossing: int) -> list[int]:
@@ -65,16 +64,18 @@ def _with_numbers(layout: Layout, others: int, places: Mapping[int, int]) -> Lay
         places: For each stored number of one that does, the other layer that it stands before.
     """
     numbers: dict[str, list[tuple[int, int]]] = {SELF: [], CROSS: []}
+    before: dict[int, list[int]] = {}
+    for stored, place in places.items():
+        before.setdefault(place, []).append(stored)
     hub = 0
-    for layer in range(max([others, *(place + 1 for place in places.values())], default=0)):
-        for stored, place in places.items():
-            if place == layer:
-                numbers[CROSS].append((stored, hub))
-                hub += 1
+    for layer in range(max([others, *(place + 1 for place in before)])):
+        for stored in before.get(layer, ()):
+            numbers[CROSS].append((stored, hub))
+            hub += 1
         if layer < others:
             numbers[SELF].append((layer, hub))
             hub += 1
-    return _numbered(layout, {kind: tuple(pairs) for kind, pairs in numbers.items()})
+    return _numbered(layout, {kind: Numbers(tuple(pairs)) for kind, pairs in numbers.items()})
 
 
 def _numbered(layout: Layout, numbers: Mapping[str, Numbers]) -> Layout:
@@ -101,11 +102,11 @@ def numbered_by_hub(layout: Layout, family: Family, keys: Iterable[str]) -> tupl
             total = max(total, layer + 1)
             crossing |= {layer} if slot.group == CROSS else set()
     others = [layer for layer in range(total) if layer not in crossing]
-    places = [sum(other < layer for other in others) for layer in sorted(crossing)]
+    places = [layer - n for n, layer in enumerate(sorted(crossing))]  # as many of the others stand before it
     stored = places if layout.numbering == "beside" else list(range(len(places)))
     layout = _numbered(
         layout,
-        {SELF: tuple(enumerate(others)), CROSS: tuple(zip(stored, sorted(crossing), strict=True))},
+        {SELF: Numbers(tuple(enumerate(others))), CROSS: Numbers(tuple(zip(stored, sorted(crossing), strict=True)))},
     )
     return layout, _misplaced(layout, len(others), places, sorted(crossing))
 

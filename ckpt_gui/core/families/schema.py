@@ -56,6 +56,27 @@ class Split:
     dim: int = 0
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """How layers of one kind are counted.
+
+    Attributes:
+        pairs: The stored number of each and the hub's; empty where they are the same.
+    """
+
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def to_hub(self) -> Mapping[int, int]:
+        """The hub's numbers by the stored ones."""
+        return dict(self.pairs)
+
+    @cached_property
+    def to_stored(self) -> Mapping[int, int]:
+        """The stored numbers by the hub's."""
+        return {hub: stored for stored, hub in self.pairs}
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One stored key ⇄ one hub key, or several that the stored tensor holds, or several that make up one hub tensor.
@@ -73,7 +94,7 @@ class Rule:
         stack: Name of the hub's index that the stored tensor's first dimension counts (`expert`); empty without.
         kind: Kind of layers (`self`, `cross`) that it is for, where the layout counts the layers of each kind by
             themselves; empty where a layer has one number everywhere.
-        numbers: For such a kind, each stored number with the hub's; empty in a table (see `numbering`).
+        numbers: For such a kind, those of a model; empty in a table (see `numbering`).
         also: True if it is another spelling, which is read and never written.
     """
 
@@ -84,7 +105,7 @@ class Rule:
     each: tuple[tuple[Op, ...], ...] = ()
     stack: str = ""
     kind: str = ""
-    numbers: tuple[tuple[int, int], ...] = ()
+    numbers: Numbers = Numbers()
     also: bool = False
 
     @property
@@ -119,14 +140,15 @@ class Rule:
 
     def to_hub_numbers(self, indices: Mapping[str, int]) -> dict[str, int]:
         """Return the indices of a stored key as the hub counts them."""
-        return self._renumbered(indices, dict(self.numbers))
+        return _renumbered(indices, self.numbers.to_hub) if self.kind else dict(indices)
 
     def to_stored_numbers(self, indices: Mapping[str, int]) -> dict[str, int]:
         """Return the indices of a hub key as the layout counts them."""
-        return self._renumbered(indices, {hub: stored for stored, hub in self.numbers})
+        return _renumbered(indices, self.numbers.to_stored) if self.kind else dict(indices)
 
-    def _renumbered(self, indices: Mapping[str, int], numbers: Mapping[int, int]) -> dict[str, int]:
-        return {name: numbers.get(n, n) if name == "layer" else n for name, n in indices.items()}
+
+def _renumbered(indices: Mapping[str, int], numbers: Mapping[int, int]) -> dict[str, int]:
+    return {name: numbers.get(n, n) if name == "layer" else n for name, n in indices.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +255,7 @@ class Layout:
     @cached_property
     def _by_layer(self) -> dict[tuple[str, int], Rule]:
         """Rules by template and the hub's number of the layer, where the layout counts by kinds."""
-        return {(anonymous(hub), n): rule for rule in self.rules for _, n in rule.numbers for hub in rule.hubs}
+        return {(anonymous(hub), n): rule for rule in self.rules for n in rule.numbers.to_stored for hub in rule.hubs}
 
     @cached_property
     def by_ignored(self) -> dict[str, Ignored]:
