@@ -98,6 +98,7 @@ def _window(words: list[str]) -> int:
         select=args.select,
         filter=args.filter,
         view=args.view,
+        against=args.against,
     )
     return status
 
@@ -136,6 +137,7 @@ def _window_parser() -> Parser:
     parser.add_argument(
         "--view", metavar="NAME", help="plan, list, export, or a tab of the inspector: details, statistics, tied"
     )
+    parser.add_argument("--against", metavar="REF", help="compare with a checkpoint, a config.json or a known model")
     parser.add_argument("--fresh", action="store_true", help="start with the settings as they were delivered")
     parser.add_argument("--screenshot", metavar="OUT.png", help="draw the window into a picture and end")
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")

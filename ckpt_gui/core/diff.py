@@ -17,11 +17,15 @@ from ckpt_gui.core.plan import Dropped, Entry, Plan
 from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import TensorRef
 
-State = Literal["same", "renamed", "transform", "tied", "dtype", "shape", "missing", "extra", "aside", "error"]
+State = Literal[
+    "same", "renamed", "transform", "tied", "dtype", "differs", "shape", "missing", "extra", "aside", "error"
+]  # fmt: skip
 # In the order of attention: a folded group shows the first that one of its rows has.
 STATES: tuple[State, ...] = (
-    "error", "missing", "shape", "extra", "transform", "renamed", "tied", "dtype", "same", "aside",
+    "error", "missing", "shape", "extra", "differs", "transform", "renamed", "tied", "dtype", "same", "aside",
 )  # fmt: skip
+
+_MATCHED = frozenset({"same", "renamed", "transform", "tied", "dtype", "differs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Diff:
     def summary(self) -> str:
         """Return one line for the status bar: what the export will match."""
         bad = {name: self.counts.get(name, 0) for name in ("missing", "extra", "shape")}
-        good = sum(1 for r in self.rows if r.expected and r.state in ("same", "renamed", "transform", "tied", "dtype"))
+        good = sum(1 for r in self.rows if r.expected and r.state in _MATCHED)
         return f"{good} match · {bad['missing']} missing · {bad['extra']} extra" + (
             f" · {bad['shape']} wrong shape" if bad["shape"] else ""
         )
@@ -77,7 +81,7 @@ def diff_expected(export: Export) -> Diff:
     plan = export.plan
     shapes = {key: shape for _, key, shape in expected(plan)}
     hub = {id(ref): e for e in plan.entries for ref in e.inputs}
-    head = plan.tie.head if plan.tie.state in ("equal", "same-storage") else None
+    pair = _Pair(plan.tie.head, plan.tie.state, bool(plan.tie.flag))
     loose = {id(e.ref) for e in plan.unmapped}
     clashing = {key for f in export.findings if f.code == "key-collision" for key in f.keys}
     rows = []
@@ -86,7 +90,7 @@ def diff_expected(export: Export) -> Diff:
             rows.append(_clash(ref))
         else:
             wanted = _wanted(ref, hub.get(id(ref)), shapes)
-            rows.append(_entry(ref, uses, wanted, head, id(ref) in loose))
+            rows.append(_entry(ref, uses, wanted, pair, id(ref) in loose))
     rows += [_dropped(d) for d in (*export.dropped, *export.beside)]
     rows += _missing(plan, export, shapes)
     order = {id(r): n for n, r in enumerate(plan.source.refs)}
@@ -117,17 +121,34 @@ def _clash(ref: TensorRef) -> Row:
     return Row("error", ref.key, "", ref.shape, None, ref.dtype, ref.nbytes, ref, note)
 
 
-def _entry(
-    ref: TensorRef, uses: list[Entry], wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool
-) -> Row:
-    state, note = _state(ref, uses[0], wanted, head, loose)
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What the rows need to know of the tied pair: the head, how it compares, and whether a flag calls it tied."""
+
+    head: TensorRef | None
+    state: str
+    flag: bool
+
+    def row_state(self, ref: TensorRef) -> tuple[State, str] | None:
+        """Return the state of the head's row; None where it is one like any other."""
+        if ref is not self.head:
+            return None
+        if self.state in ("equal", "same-storage"):
+            return "tied", "equals the embedding"
+        if self.state == "different" and self.flag:
+            return "differs", "differs from the embedding, though the config says that the two are tied; both are kept"
+        return None
+
+
+def _entry(ref: TensorRef, uses: list[Entry], wanted: tuple[int | None, ...] | None, pair: _Pair, loose: bool) -> Row:
+    state, note = _state(ref, uses[0], wanted, pair, loose)
     if len(uses) > 1 and any(isinstance(e.expr, Made) for e in uses):
         state, note = "transform", f"holds {len(uses)} tensors: {', '.join(safe_text(e.key, 60) for e in uses[:4])}"
     return Row(state, ref.key, "" if loose else uses[0].key, ref.shape, wanted, ref.dtype, ref.nbytes, ref, note)
 
 
 def _state(
-    ref: TensorRef, entry: Entry, wanted: tuple[int | None, ...] | None, head: TensorRef | None, loose: bool
+    ref: TensorRef, entry: Entry, wanted: tuple[int | None, ...] | None, pair: _Pair, loose: bool
 ) -> tuple[State, str]:
     if loose:
         return "extra", "fits no part of the expected layout; an export carries it along"
@@ -139,8 +160,8 @@ def _state(
     changes = {op.name for op in entry.ops} - {"cast"}
     if changes:
         return "transform", "; ".join(dict.fromkeys(op.describe({}) for op in entry.ops if op.name in changes))
-    if head is not None and ref is head:
-        return "tied", "equals the embedding"
+    if (told := pair.row_state(ref)) is not None:
+        return told
     if entry.output.dtype != ref.dtype:
         return "dtype", f"cast to {entry.output.dtype}"
     if entry.key != ref.key:

@@ -22,7 +22,7 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import Export
 
 # States that `next difference` stops at.
-DIFFERENT = frozenset({"error", "missing", "shape", "extra", "transform", "renamed", "dtype"})
+DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})
 _CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}
 _FIRST, _AFTER = "\0", "\1"  # below and just above every character that follows a prefix
 
@@ -180,6 +180,7 @@ class CheckpointIndex:
         self._keys = [keys[number] for number in self._order]
         self._states = bytes(_CODE[rows[number].state] for number in self._order)
         self._bytes = array("q", accumulate((rows[number].nbytes for number in self._order), initial=0))
+        self._again = self._aliases()
         self._text: list[str] | None = None
         self._position: array[int] | None = None
         self.root = Node("", 0, len(rows), 0, None, False)
@@ -219,8 +220,10 @@ class CheckpointIndex:
         return {state: count for state, count in found.items() if count}
 
     def nbytes(self, node: Node) -> int:
-        """Return the bytes of all rows of a node."""
-        return self._bytes[node.hi] - self._bytes[node.lo]
+        """Return the bytes of all rows of a node; what is stored once and named twice in it counts once."""
+        inside = self._again[bisect_left(self._again, (node.lo,)) : bisect_left(self._again, (node.hi,))]
+        twice = sum(self.rows[self._order[at]].nbytes for at, before in inside if before >= node.lo)
+        return self._bytes[node.hi] - self._bytes[node.lo] - twice
 
     def select(self, wanted: Filter, keys: Collection[str] | None = None) -> Hits:
         """Return the rows that a filter, and a set of keys if given, let pass."""
@@ -272,6 +275,19 @@ class CheckpointIndex:
                 return found
             node = node.parent
         return self._first(self.root, states, forward)
+
+    def _aliases(self) -> list[tuple[int, int]]:
+        """Return the positions of rows whose elements stand at an earlier position too, each with that position."""
+        last: dict[object, int] = {}
+        again = []
+        for at, number in enumerate(self._order):
+            ref = self.rows[number].ref
+            if ref is not None and ref.storage:
+                before = last.get(ref.place)
+                last[ref.place] = at
+                if before is not None:
+                    again.append((at, before))
+        return again
 
     def _first(self, node: Node, states: Collection[str], forward: bool) -> Node | None:
         """Return the first row of a node in one of the states; whole branches without any are not entered."""

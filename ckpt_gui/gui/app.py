@@ -36,6 +36,7 @@ def run(
     select: str | None = None,
     filter: str | None = None,
     view: str | None = None,
+    against: str | None = None,
 ) -> int:
     """Open the window, one for each path, and return the exit status.
 
@@ -45,6 +46,7 @@ def run(
         fresh: Forget all settings first.
         select: Key of the tensor to select.
         filter: Text for the filter box.
+        against: What to compare with: a path, or the name of a known model.
         view: `tree`, `list`, `plan`, `export`, or the name of a page or of a tab of the inspector.
     """
     gc.set_threshold(100_000, 20, 100)  # a checkpoint is a million small values that never go away: half the time
@@ -62,7 +64,7 @@ def run(
         first = windows.add(*paths[:1], restore=not (fresh or screenshot))
         for path in paths[1:]:
             windows.add(path)
-        once(first, lambda: _arrange(first, select, filter, view))
+        once(first, lambda: _arrange(first, select, filter, view, against))
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:
             first.tell.bad_end(bad_ends(log_folder()))
@@ -148,10 +150,14 @@ def once(window: MainWindow, act: Callable[[], None]) -> None:
     window.settled.connect(settled)
 
 
-def _arrange(window: MainWindow, select: str | None, text: str | None, view: str | None) -> None:
+def _arrange(
+    window: MainWindow, select: str | None, text: str | None, view: str | None, against: str | None = None
+) -> None:
     """Bring a window into the state that the command line asks for."""
     if window.session.snapshot is None:
         return
+    if against:
+        window.commands.compare_with(against)
     if view in ("tree", "list"):
         window.commands.show_as(view)
     if text:

@@ -60,6 +60,23 @@ class Commands(QObject):
         if path and session.path:
             session.open(session.path, config=path)
 
+    def compare_with_file(self) -> None:
+        """Let the user choose a checkpoint file or a config to compare with."""
+        path, _ = QFileDialog.getOpenFileName(self._window, self.tr("Compare with a file"), self._folder(), FILES)
+        if path:
+            self.compare_with(path)
+
+    def compare_with_folder(self) -> None:
+        """Let the user choose a folder to compare with."""
+        path = QFileDialog.getExistingDirectory(self._window, self.tr("Compare with a folder"), self._folder())
+        if path:
+            self.compare_with(path)
+
+    def compare_with(self, name: str) -> None:
+        """Compare with a path or a known model."""
+        self._window.tool_bar.compare_box.show_reference(name)
+        self._window.session.compare_with(name)
+
     def reload(self) -> None:
         """Open the same path anew."""
         path = self._window.session.path or self._window.last_path

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.retarget import GB, Target
+from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.wording import LAYOUTS
 
@@ -18,16 +19,38 @@ _TIES = {
 _STEPS = {"tie": "leave out the head", "buffers": "leave out computed tensors"}
 _PLAIN = {
     "section": "choice of section", "family": "choice of family", "heads": "head counts", "kv_heads": "head counts",
-    "container": "choice of container", "base": "files beside the weights",
+    "container": "choice of container", "lora_alpha": "alpha of the adapter", "base": "files beside the weights",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdapterChoice:
+    """An adapter that shall be merged into the checkpoint.
+
+    Attributes:
+        path: What was named.
+        source: The adapter, opened.
+    """
+
+    path: str
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What the user has decided: the undoable part of a session."""
+    """What the user has decided: the undoable part of a session.
+
+    Attributes:
+        policy: How the checkpoint is to be understood.
+        target: What is to be written.
+        adapter: What is to be merged into it.
+        config: The config file that it was opened with; empty for the one beside it. Stays as it is.
+    """
 
     policy: Policy = dataclasses.field(default_factory=Policy)
     target: Target = dataclasses.field(default_factory=lambda: Target(layout="hf"))
+    adapter: AdapterChoice | None = None
+    config: str = ""
 
 
 def decision_words(old: Decisions, new: Decisions) -> str:
@@ -52,11 +75,15 @@ def _changes(old: Decisions, new: Decisions) -> Iterator[str]:
         yield _shard_words(new.target.max_shard_bytes)
     if old.target.base != new.target.base:
         yield _PLAIN["base"]
+    if old.target.model_parallel != new.target.model_parallel:
+        yield f"files for {plural(new.target.model_parallel or 1, 'rank')}"
+    if old.adapter != new.adapter:
+        yield "merging of an adapter" if new.adapter else "leaving the adapter out"
     yield from _policy_changes(old.policy, new.policy)
 
 
 def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:
-    for name in ("section", "family", "heads", "kv_heads"):
+    for name in ("section", "family", "heads", "kv_heads", "lora_alpha"):
         if getattr(old, name) != getattr(new, name):
             yield _PLAIN[name]
     if old.tie != new.tie:

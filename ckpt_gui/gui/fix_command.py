@@ -27,7 +27,9 @@ def fix_command(snapshot: Snapshot, folder: str | None = None) -> str:
     policy, target = snapshot.decisions.policy, snapshot.decisions.target
     path = snapshot.source.path
     words = ["ckpt-gui", "fix", path, "-o", folder or PurePath(default_folder(path, target.layout)).name]
-    words += ["--to", target.layout, *_target_words(target), *_policy_words(policy)]
+    adapter = snapshot.decisions.adapter
+    words += ["--adapter", adapter.path] if adapter is not None else []
+    words += ["--to", target.layout, *_target_words(target), *_policy_words(policy), *_model_words(snapshot)]
     return _joined(words)
 
 
@@ -38,10 +40,15 @@ def repeat_command(session: Session) -> str:
     return _joined(["ckpt-gui", "check", session.path]) if session.path else ""
 
 
+def check_command(snapshot: Snapshot, reference: str) -> str:
+    """Return the command that compares a checkpoint with a reference."""
+    words = ["ckpt-gui", "check", snapshot.source.path, "--against", reference, *_model_words(snapshot)]
+    return _joined(words)
+
+
 def unsayable(snapshot: Snapshot) -> int:
-    """Return how many decisions the command can not express: tensors and steps that were ticked off by hand."""
-    policy = snapshot.decisions.policy
-    return len(policy.dropped) + len(policy.skip - {"tie"})
+    """Return how many decisions the command can not express: steps that were ticked off by hand."""
+    return len(snapshot.decisions.policy.skip - {"tie"})
 
 
 def default_folder(path: str, layout: str) -> str:
@@ -76,20 +83,32 @@ def _target_words(target: Target) -> list[str]:
     if target.max_shard_bytes != _USUAL_SHARD:
         size = target.max_shard_bytes
         words += ["--max-shard-size", f"{size // GB}GB" if size % GB == 0 else str(size)]
+    if target.model_parallel is not None:
+        words += ["--model-parallel", str(target.model_parallel)]
     if target.base and target.base.folder:
         words += ["--base", target.base.folder]
     return words
 
 
 def _policy_words(policy: Policy) -> list[str]:
-    words = []
     tie = "keep" if policy.tie == "auto" and "tie" in policy.skip else policy.tie
-    if tie != "auto":
-        words += ["--tie", tie]
+    return ["--tie", tie] if tie != "auto" else []
+
+
+def _model_words(snapshot: Snapshot) -> list[str]:
+    """Return what the user said where the file does not tell."""
+    policy, words = snapshot.decisions.policy, []
+    if snapshot.decisions.config:
+        words += ["--config", snapshot.decisions.config]
     if policy.section:
         words += ["--section", ".".join(policy.section)]
     if policy.family:
         words += ["--family", policy.family]
     for flag, number in (("--heads", policy.heads), ("--kv-heads", policy.kv_heads)):
         words += [flag, str(number)] if number else []
-    return words + (["--assigned-only"] if policy.assigned_only else [])
+    words += ["--assigned-only"] if policy.assigned_only else []
+    if policy.lora_alpha is not None:
+        words += ["--lora-alpha", f"{policy.lora_alpha:g}"]
+    for key in sorted(policy.dropped):
+        words += ["--drop", key]
+    return words

@@ -55,6 +55,8 @@ STATE_STYLES: Mapping[str, StateStyle] = MappingProxyType({
         StateStyle("missing", "−", "missing", "orange", "Expected, and not in the file.", strike=True),
         StateStyle("shape", "≠", "shape", "orange", "The shape is not the expected one.", bold=True),
         StateStyle("extra", "+", "extra", "teal", "In the file, and not expected.", bold=True),
+        StateStyle("differs", "≉", "differs", "orange", "Its values are not those of its partner or of the reference.",
+                   bold=True),
         StateStyle("transform", "⟲", "transform", "violet", "Its values change: rotary rows move.", bold=True),
         StateStyle("renamed", "↦", "renamed", "blue", "The same tensor under another name."),
         StateStyle("tied", "⚭", "tied", "text", "One half of a tied pair: equal to the embedding."),

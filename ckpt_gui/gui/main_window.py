@@ -11,6 +11,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
 from ckpt_gui.gui.commands import Commands
@@ -165,6 +166,11 @@ class MainWindow(QMainWindow):
         self.checkpoint_panel.action_wanted.connect(lambda name: self.actions_by_id[name].trigger())
         session.keys_wanted.connect(self.guide.show_keys)
         session.key_wanted.connect(self.guide.show_key)
+        session.reference.ended.connect(self._on_compared)
+        box = self.tool_bar.compare_box
+        box.reference_wanted.connect(session.compare_with)
+        box.file_wanted.connect(commands.compare_with_file)
+        box.folder_wanted.connect(commands.compare_with_folder)
         self.drops.hovered.connect(start.drop_area.set_hot)
         self.drops.dropped.connect(self._on_dropped)
         self.plan_panel.step_selected.connect(self.guide.show_step)
@@ -207,6 +213,15 @@ class MainWindow(QMainWindow):
         self.commands.drop_dialog()
         self.watch.watch(())
         self.notices.dismiss("changed")
+        self.tool_bar.compare_box.show_reference("")
+
+    def _on_compared(self, error: BaseException | None) -> None:
+        """Show what is compared with, or say why it can not be."""
+        self.tool_bar.compare_box.show_reference(self.session.reference.name)
+        if error is None or isinstance(error, Cancelled):
+            self.notices.dismiss("trouble")
+        else:
+            self.tell.trouble(error)
 
     def _on_failed(self, error: BaseException) -> None:
         self.error_panel.show_error(self.last_path, error, self.jobs.command())
@@ -238,6 +253,7 @@ class MainWindow(QMainWindow):
         page, snapshot = self.pages.currentWidget(), self.session.snapshot
         is_open = page is self.page_tabs
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
+        self.tool_bar.compare_box.setEnabled(is_open)
         enable(self.actions_by_id, open=is_open, path=page is not self.start_page, fixable=fixable)
 
     @staticmethod

@@ -14,14 +14,16 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
+from ckpt_gui.core.api import open_adapter
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence, Policy
 from ckpt_gui.core.retarget import Target
-from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui.decisions import Decisions, decision_words
+from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.gui.decisions import AdapterChoice, Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.reference import Reference
 from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot
 
 MANY = 2_000  # tensors above which a decision is worked out in a job: 50 ms
@@ -36,6 +38,7 @@ class Session(QObject):
         path: What is open or being opened.
         current: The stored tensor that is selected in the tree, if any.
         undo_stack: The decisions taken since opening.
+        reference: What the checkpoint is compared with.
 
     Signals:
         opening(path): Headers are being read.
@@ -67,11 +70,15 @@ class Session(QObject):
         self._job: Job | None = None
         self._planning: Job | None = None
         self._wanted: Decisions | None = None  # taken, and not yet followed by a snapshot
+        self._adapter_wanted = ""
+        self._adapters: list[Source] = []  # open as long as a decision on the stack may want them
+        self.reference = Reference(jobs, self)
+        self.reference.ended.connect(self._on_compared)
 
-    def open(self, path: str | Path, *, config: str | Path | None = None) -> None:
-        """Open a checkpoint in a job; an open one is closed first."""
+    def open(self, path: str | Path, *, config: str | Path | None = None, adapter: str = "") -> None:
+        """Open a checkpoint in a job; an open one is closed first. An adapter is merged into it once it is open."""
         old = self._let_go()
-        self.path = str(path)
+        self.path, self._adapter_wanted = str(path), adapter
         self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
         _close(old)
 
@@ -85,14 +92,43 @@ class Session(QObject):
         """Stop opening."""
         self.jobs.cancel(self._job)
 
-    def decide(self, *, policy: Policy | None = None, target: Target | None = None) -> None:
+    def decide(
+        self, *, policy: Policy | None = None, target: Target | None = None, adapter: AdapterChoice | None = None
+    ) -> None:
         """Take a decision, which can be undone, and publish the snapshot that follows from it."""
+        if self.snapshot is not None:
+            old = self.decisions
+            chosen = (policy or old.policy, target or old.target, adapter or old.adapter)
+            self._push(dataclasses.replace(old, policy=chosen[0], target=chosen[1], adapter=chosen[2]))
+
+    def _push(self, decisions: Decisions) -> None:
+        if decisions != self.decisions:
+            self.undo_stack.push(_Decision(self, self.decisions, decisions))
+
+    def compare_with(self, name: str) -> None:
+        """Compare the checkpoint with another, a config or a known model, in a job; empty: with its own layout."""
         if self.snapshot is None:
             return
-        old = self.decisions
-        decisions = Decisions(policy or old.policy, target or old.target)
-        if decisions != old:
-            self.undo_stack.push(_Decision(self, old, decisions))
+        if name:
+            self.reference.compare(self.snapshot, name)
+        else:
+            self.reference.forget()
+            self.follow(self.decisions)
+
+    def merge(self, path: str) -> None:
+        """Open an adapter in a job, and decide that it be merged."""
+
+        def done(source: Source) -> None:
+            self._adapters.append(source)
+            self.decide(adapter=AdapterChoice(path, source))
+
+        title = self.tr("Opening {}").format(safe_text(Path(path).name, 60))
+        self.jobs.start(title, lambda _job: open_adapter(path), done, self.refused.emit, discard=Source.close)
+
+    def unmerge(self) -> None:
+        """Decide that no adapter be merged."""
+        if self.snapshot:
+            self._push(dataclasses.replace(self.decisions, adapter=None))
 
     def change_policy(self, **changes: Any) -> None:
         """Take a decision that changes some fields of the policy."""
@@ -112,6 +148,8 @@ class Session(QObject):
         self.changed.emit(snapshot)
         if old and old.source is not snapshot.source:
             _close(old)
+        if self.reference.name and snapshot.beside is None and not self.reference.running:
+            self.reference.compare(snapshot, self.reference.name)
 
     def close(self) -> None:
         """Close the checkpoint, and stop opening one."""
@@ -146,18 +184,18 @@ class Session(QObject):
         if self.snapshot is None:
             return False
         self._wanted = decisions
-        source, evidence = self.snapshot.source, self._evidence
+        source, evidence, beside = self.snapshot.source, self._evidence, self.reference.beside(decisions)
         self.jobs.cancel(self._planning, silently=True)
         if len(source.refs) <= MANY:
             try:
-                snapshot = make_snapshot(source, decisions, evidence)
+                snapshot = make_snapshot(source, decisions, evidence, beside)
             except CheckpointError as error:
                 self._refuse(error)
                 return False
             self.publish(snapshot)
             return True
         self._planning = self.jobs.start(
-            "Working out the plan", lambda _: make_snapshot(source, decisions, evidence), self._planned,
+            "Working out the plan", lambda _: make_snapshot(source, decisions, evidence, beside), self._planned,
             self._refuse, quiet=True,
         )  # fmt: skip
         return True
@@ -166,12 +204,16 @@ class Session(QObject):
         """Forget what is open, and return it: its files are closed once the panels have heard."""
         self.jobs.cancel(self._job, silently=True)
         self.jobs.cancel(self._planning, silently=True)
+        self.reference.forget()
         self._job = self._planning = None
         self._wanted = None
         snapshot, self.snapshot = self.snapshot, None
         self._evidence = Evidence()
         self.path = self.current = None
         self.undo_stack.clear()
+        adapters, self._adapters = self._adapters, []
+        for source in adapters:
+            source.close()
         return snapshot
 
     def _refuse(self, error: BaseException) -> None:
@@ -196,6 +238,12 @@ class Session(QObject):
     def _opened(self, snapshot: Snapshot) -> None:
         self._job = None
         self.publish(snapshot)
+        if self._adapter_wanted:
+            self.merge(self._adapter_wanted)
+
+    def _on_compared(self, error: BaseException | None) -> None:
+        if error is None:
+            self.follow(self.decisions)
 
     def _failed(self, error: BaseException) -> None:
         self._job = None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
+from ckpt_gui.core.against import Against
 from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import Evidence, Plan, Step
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.plan import Evidence, Plan, Policy, Step
+from ckpt_gui.core.retarget import Export, Target, retarget, with_base
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tree import CheckpointIndex, tree_places
 from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.models.beside_rows import beside_rows
 from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
 from ckpt_gui.gui.models.overview import Overview, whole
 from ckpt_gui.gui.models.plan_rows import all_steps
@@ -35,6 +39,7 @@ class Snapshot:
         card: The checkpoint in words.
         overview: All of its tensors in figures.
         steps: The steps of the export, and those that were ticked off, in their order.
+        beside: The checkpoint beside a reference, which the tree shows then; None for its own layout.
     """
 
     source: Source
@@ -46,6 +51,7 @@ class Snapshot:
     card: CheckpointCard
     overview: Overview
     steps: tuple[Step, ...]
+    beside: Against | None = None
 
 
 def open_snapshot(path: str | Path, config: str | Path | None, job: Job) -> Snapshot:
@@ -54,18 +60,41 @@ def open_snapshot(path: str | Path, config: str | Path | None, job: Job) -> Snap
     try:
         plan = normalise(source)
         evidence = probe(plan, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
-        decisions = Decisions(target=Target(layout="hf" if plan.family else "same"))
+        decisions = Decisions(target=Target(layout="hf" if plan.family else "same"), config=str(config or ""))
         return make_snapshot(source, decisions, evidence)
     except BaseException:
         source.close()
         raise
 
 
-def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence) -> Snapshot:
-    """Return what follows from a source, decisions and evidence. Reads no file."""
-    plan = normalise(source, decisions.policy, evidence)
+def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence, beside: Against | None = None) -> Snapshot:
+    """Return what follows from a source, decisions and evidence. Reads no file.
+
+    Raises:
+        CheckpointError: A decision can not be followed: an adapter that does not fit, a name that is not known.
+    """
+    plan = _plan(source, decisions, evidence)
     export = retarget(plan, decisions.target)
     diff = diff_expected(export)
-    index = CheckpointIndex(diff.rows, tree_places(export, diff.rows))
-    card, steps = checkpoint_card(export), all_steps(plan, export)
-    return Snapshot(source, decisions, plan, export, diff, index, card, whole(index), steps)
+    shown = beside_rows(diff, beside) if beside is not None else diff
+    index = CheckpointIndex(shown.rows, tree_places(export, shown.rows))
+    steps = all_steps(export, _unskipped(source, decisions, evidence))
+    return Snapshot(
+        source, decisions, plan, export, diff, index, checkpoint_card(export, beside), whole(index), steps, beside
+    )
+
+
+def _plan(source: Source, decisions: Decisions, evidence: Evidence) -> Plan:
+    plan = normalise(source, decisions.policy, evidence)
+    if decisions.adapter is None:
+        return plan
+    wanted = Policy(lora_alpha=decisions.policy.lora_alpha)
+    return merge_adapter(with_base(plan, decisions.target.base), normalise(decisions.adapter.source, wanted))
+
+
+def _unskipped(source: Source, decisions: Decisions, evidence: Evidence) -> Export | None:
+    """Return the export with every step taken; None where that is the export itself."""
+    if not decisions.policy.skip:
+        return None
+    every = dataclasses.replace(decisions, policy=dataclasses.replace(decisions.policy, skip=frozenset()))
+    return retarget(_plan(source, every, evidence), decisions.target)

@@ -35,10 +35,10 @@ def session(qapp: QApplication) -> Iterator[Session]:
 def refuse(monkeypatch: pytest.MonkeyPatch, *dtypes: str) -> None:
     """Let decisions for some types fail."""
 
-    def sometimes(src: Any, decisions: Decisions, evidence: Any) -> Any:
+    def sometimes(src: Any, decisions: Decisions, *more: Any) -> Any:
         if decisions.target.dtype in dtypes:
             raise CheckpointError("target-refused", "No.")
-        return make_snapshot(src, decisions, evidence)
+        return make_snapshot(src, decisions, *more)
 
     monkeypatch.setattr(session_module, "make_snapshot", sometimes)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ckpt_gui.core.against import Against
 from ckpt_gui.core.errors import Finding, worst_first
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text
@@ -68,15 +70,15 @@ class CheckpointCard:
     sections: tuple[tuple[str, ...], ...] = ()
 
 
-def checkpoint_card(export: Export) -> CheckpointCard:
+def checkpoint_card(export: Export, beside: Against | None = None) -> CheckpointCard:
     """Return the card of an export's checkpoint. Looks at every tensor, so it is made with the snapshot, in a job."""
     plan = export.plan
-    findings = _findings(export)
+    findings = _findings(export, beside.findings if beside else ())
     safe, safety = _safety(plan)
     several = plan.policy.section is not None or any(f.code == "several-sections" for f in plan.findings)
     sections = tuple(c.section for c in candidates(plan.source.refs)) if several else ()
     return CheckpointCard(
-        _title(plan), _nesting(plan), plan.evidence_text, tuple(_facts(plan)), safe, safety, findings,
+        _title(plan), _nesting(plan), plan.evidence_text, (*_facts(plan), *_beside(beside)), safe, safety, findings,
         tuple(_passed(export)), sections,
     )  # fmt: skip
 
@@ -114,10 +116,18 @@ def _nesting(plan: Plan) -> tuple[str, ...]:
     return (*section, *(f"inside {makers.get(w, safe_text(w, 40))}" for w in plan.wrappers))
 
 
-def _findings(export: Export) -> tuple[Finding, ...]:
-    """Return the export's findings, and those of the file that an export mends."""
+def _findings(export: Export, more: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return the export's findings, those of the file that an export mends, and those of a comparison."""
     mended = [f for f in export.plan.findings if not f.blocking and f not in export.findings]
-    return worst_first((*export.findings, *mended))
+    return worst_first((*export.findings, *mended, *more))
+
+
+def _beside(beside: Against | None) -> Iterator[Fact]:
+    if beside is not None:
+        name = beside.name if beside.kind == "known" else os.path.basename(os.path.normpath(beside.name))
+        same = sum(row.is_same for row in beside.rows)
+        words = f"{safe_text(name, 60)}: {same:,} of {plural(len(beside.rows), 'tensor')} alike"
+        yield Fact("Compared with", words, "\n".join([safe_text(beside.name, 300), *beside.sentences()]))
 
 
 def _facts(plan: Plan) -> Iterator[Fact]:

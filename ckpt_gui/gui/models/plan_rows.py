@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import template
-from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.plan import Plan, Step
-from ckpt_gui.core.retarget import Export, retarget
+from ckpt_gui.core.plan import Step
+from ckpt_gui.core.retarget import Export
 from ckpt_gui.gui.wording import capital
 
 EXAMPLES = 6
@@ -17,15 +14,17 @@ WISHES = ("cast", "drop")
 PlanRow = Step | Finding
 
 
-def all_steps(plan: Plan, export: Export) -> tuple[Step, ...]:
-    """Return the steps of an export, with those that were ticked off in their places. Plans anew if there are any."""
-    policy = plan.policy
-    if not policy.skip:
+def all_steps(export: Export, unskipped: Export | None) -> tuple[Step, ...]:
+    """Return the steps of an export, with those that were ticked off in their places.
+
+    Args:
+        export: What would be written.
+        unskipped: The same with every step taken; None where none was ticked off.
+    """
+    if unskipped is None:
         return export.steps
-    whole = normalise(plan.source, dataclasses.replace(policy, skip=frozenset()), plan.evidence)
-    steps = retarget(whole, export.target).steps
-    now = {step.id: step for step in export.steps}
-    return tuple(now.get(step.id, step) for step in steps if step.id in now or step.id in policy.skip)
+    now, skip = {step.id: step for step in export.steps}, export.plan.policy.skip
+    return tuple(now.get(step.id, step) for step in unskipped.steps if step.id in now or step.id in skip)
 
 
 def examples(step: Step, export: Export) -> tuple[tuple[str, str], ...]:

@@ -117,11 +117,11 @@ class DetailsTab(QScrollArea):
         self._relations = None
         self._jobs.cancel(self._job, silently=True)
         if len(snapshot.source.refs) <= MANY:
-            self._keep(snapshot.export, Relations(snapshot.source, snapshot.export))
+            self._keep(snapshot.export, Relations(snapshot.plan.source, snapshot.export))
             return self._related(snapshot)
         self._job = self._jobs.start(
             self.tr("Looking up what shares bytes"),
-            lambda _: Relations(snapshot.source, snapshot.export),
+            lambda _: Relations(snapshot.plan.source, snapshot.export),
             lambda found: self._looked_up(snapshot.export, found), self.trouble.say_error, quiet=True,
         )  # fmt: skip
         return None

@@ -64,7 +64,7 @@ class InspectorPanel(QWidget):
         self._row = row
         snapshot = self._session.snapshot
         self.details.show_row(row, snapshot, overview)
-        self.statistics.show_row(row, snapshot.source if snapshot else None)
+        self.statistics.show_row(row, snapshot.plan.source if snapshot else None)
 
     def show_pair(self) -> None:
         """Turn to the tied pair: where a finding about it leads."""
@@ -93,5 +93,5 @@ def _same_row(row: Row | None, snapshot: Snapshot | None) -> Row | None:
     if row is None or snapshot is None:
         return None
     if row.ref is not None:
-        return next((r for r in snapshot.diff.rows if r.ref is row.ref), None)
-    return next((r for r in snapshot.diff.rows if r.ref is None and r.expected == row.expected), None)
+        return next((r for r in snapshot.index.rows if r.ref is row.ref), None)
+    return next((r for r in snapshot.index.rows if r.ref is None and r.expected == row.expected), None)

@@ -87,7 +87,7 @@ class TiedTab(LiveArea):
         both = self._both()
         if both is None or self._snapshot is None:
             return None
-        return (id(self._snapshot.source), *(ref.place for ref in both))
+        return (id(self._snapshot.plan.source), *(ref.place for ref in both))
 
     def calculate(self) -> None:
         """Compare the two, unless their figures are known."""
@@ -99,7 +99,7 @@ class TiedTab(LiveArea):
             return
 
         def work(job: Job) -> Found:
-            pair = pair_stats(snapshot.source, a, b, progress=job.progress, cancelled=job.cancelled)
+            pair = pair_stats(snapshot.plan.source, a, b, progress=job.progress, cancelled=job.cancelled)
             known = vocabulary(snapshot.source.sidecars.folder) if pair.rows.differing else None
             first = pair.rows.first[:ROWS_NAMED]
             return pair, tuple(known.name(row) if known else None for row in first)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.gui.fix_command import fix_command, unsayable
+from ckpt_gui.gui.fix_command import check_command, fix_command, unsayable
 from ckpt_gui.gui.models.plan_rows import PlanRow
 from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plan_detail import StepDetail
@@ -172,7 +172,10 @@ class PlanPanel(QWidget):
         snapshot = self._session.snapshot
         if snapshot is None:
             return
-        QGuiApplication.clipboard().setText(fix_command(snapshot))
+        words = [fix_command(snapshot)]
+        if self._session.reference.name:
+            words.insert(0, check_command(snapshot, self._session.reference.name))
+        QGuiApplication.clipboard().setText("\n".join(words))
         untold = unsayable(snapshot)
         note = self.tr("Copied; {n} choices made by hand are not in it.").format(n=untold) if untold else ""
         self.copy_button.setToolTip(note or self.tr("Copied to the clipboard."))

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.panels.compare_box import CompareBox
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
@@ -34,7 +35,8 @@ class ToolBar(QToolBar):
         self.fix_button = _tool(self.tr("Fix…"), actions["fix"], kind="primary")
         space = QWidget()
         space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        for widget in (self.open_button, self.previous_button, self.next_button, space):
+        self.compare_box = CompareBox()
+        for widget in (self.open_button, self.previous_button, self.next_button, self.compare_box, space):
             self.addWidget(widget)
         for widget in (self.export_button, self.fix_button):
             self.addWidget(widget)

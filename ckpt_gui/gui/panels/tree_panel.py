@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, with_states
-from ckpt_gui.gui.models.tree_model import TreeModel
+from ckpt_gui.gui.models.tree_model import EXPECTED, TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.panels.tree_drop import Dropping
@@ -102,6 +102,7 @@ class TreePanel(QWidget):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot's diff; what was selected and unfolded stays so."""
+        self.model.expected_title = "Key in the reference" if snapshot.beside is not None else EXPECTED
         self.bar.show_layout(snapshot.plan, snapshot.decisions.target.layout)
         self.apply_filter()
 
