@@ -35,11 +35,15 @@ def window(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
 def test_no_command_opens_the_window(run: Run, window: list[Any]) -> None:
     assert run()[0] == 0
     assert (
-        run("a.pt", "b", "--select", "k", "--filter", "wq", "--view", "tree", "--fresh", "--screenshot", "o.png")[0]
+        run(
+            *("a.pt", "b", "--select", "k", "--filter", "wq", "--view", "tree", "--fresh", "--screenshot", "o.png"),
+            *("--against", "Llama-3.2-1B"),
+        )[0]
         == 0
     )
-    nothing = {"screenshot": None, "fresh": False, "select": None, "filter": None, "view": None}
+    nothing = {"screenshot": None, "fresh": False, "select": None, "filter": None, "view": None, "against": None}
     all_ = {"screenshot": "o.png", "fresh": True, "select": "k", "filter": "wq", "view": "tree"}
+    all_ |= {"against": "Llama-3.2-1B"}
     assert window == [([], nothing), (["a.pt", "b"], all_)]
 
 

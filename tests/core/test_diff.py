@@ -110,3 +110,11 @@ def test_collisions_are_shown() -> None:
 def test_an_unknown_target() -> None:
     made = rows({"a.b": FREQS, "c.d": FREQS}, "hf", None)
     assert {r.state for r in made.values()} == {"extra"}
+
+
+@pytest.mark.parametrize(("flag", "state"), [(True, "differs"), (False, "same")])
+def test_a_head_that_should_be_the_embedding(flag: bool, state: str) -> None:
+    tensors = models.state("hf")
+    made = rows(tensors, "hf", models.config(tie_word_embeddings=flag))
+    assert made["lm_head.weight"].state == state
+    assert made["model.embed_tokens.weight"].state == "same"

@@ -171,3 +171,13 @@ def test_half_a_million_keys() -> None:
     assert len(tree.select(parse_filter("experts.7. !layers.1")).rows) > 1000
     loaded = sum(1 for child in tree.children(layers) if child.children is not None)
     assert loaded == 1, "only the branch that was entered is built"
+
+
+def test_what_is_stored_once_and_named_twice_counts_once() -> None:
+    stored = [("a.embed", "s1"), ("a.mlp", "s2"), ("b.head", "s1"), ("b.norm", "s3"), ("b.head_too", "s1")]
+    refs = [TensorRef(key, "bf16", (2, 3), (), "w.pt", storage) for key, storage in stored]
+    tree = CheckpointIndex([Row("same", r.key, r.key, r.shape, r.shape, r.dtype, r.nbytes, r) for r in refs])
+    assert tree.nbytes(tree.root) == 3 * 12
+    a, b = tree.children(tree.root)
+    assert (tree.nbytes(a), tree.nbytes(b)) == (2 * 12, 2 * 12), "each group holds it, and counts it once"
+    assert [tree.nbytes(child) for child in tree.children(b)] == [12, 12, 12]
