@@ -224,6 +224,30 @@ def test_widened_copies_are_found(narrow: str) -> None:
     assert f"--dtype {narrow}" in (found.fix or "")
 
 
+def test_an_adapter_that_changes_nothing() -> None:
+    rng = np.random.default_rng(0)
+    made = {}
+    for n in range(3):
+        for name, rows in (("q_proj", 32), ("v_proj", 16)):
+            before = f"base_model.model.model.layers.{n}.self_attn.{name}."
+            made[before + "lora_A.weight"] = rng.normal(0, 0.1, (4, 24)).astype(np.float32)
+            made[before + "lora_B.weight"] = np.zeros((rows, 4), np.float32)
+    config = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}
+    found = scan(normalise(models.source(made, adapter=config))).findings
+    assert [(f.code, len(f.keys)) for f in found] == [("all-zero", 6)]
+    assert found[0].message == "The second matrices of 6 modules are zero: there the adapter changes nothing."
+
+
+def test_biases_may_differ_by_any_factor_and_the_first_norm_may_be_small() -> None:
+    tensors = healthy()
+    rng = np.random.default_rng(6)
+    for n in range(LAYERS):
+        bias = rng.normal(0, 100 if n == 0 else 0.1, 64).astype(np.float32)
+        tensors[f"model.layers.{n}.self_attn.q_proj.bias"] = bias
+    tensors["model.layers.0.input_layernorm.weight"] /= np.float32(8)
+    assert scanned(tensors).findings == ()
+
+
 def test_aliases_are_read_once() -> None:
     tensors = healthy()
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]

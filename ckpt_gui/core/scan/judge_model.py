@@ -22,6 +22,8 @@ FAR = 5.0  # how many usual steps from neighbour to neighbour (of the logarithm)
 NEIGHBOURS = 3  # on each side
 LEAST_SPREAD = 0.05  # of the logarithm: kinds that are nearly equal do not make small differences large
 TIMES_SIZE, TIMES_PEAK = 8.0, 32.0  # and how many times larger or smaller its size, or its largest element, must be
+TIMES_NORM = 16.0  # and the size of a norm: that of the first layer is ten times smaller in many a healthy model
+FEWEST_ELEMENTS = 64
 NEAR_INITIAL = 0.02  # a deviation this near to the initial one, as a share of it, counts as that
 MOSTLY = 0.9
 
@@ -66,11 +68,11 @@ def outliers(_: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
     """Tensors that are unlike the same matrix in other layers."""
     kinds: dict[str, list[TensorScan]] = {}
     for tensor in tensors:
-        if tensor.role.layer is not None and tensor.stats.abs_max:
+        if tensor.role.layer is not None and tensor.stats.abs_max and _comparable(tensor):
             kinds.setdefault(tensor.role.name, []).append(tensor)
     found = []
     for kind in kinds.values():
-        sizes = _stand_out(kind, lambda t: t.stats.rms, TIMES_SIZE)
+        sizes = _stand_out(kind, lambda t: t.stats.rms, TIMES_SIZE if len(kind[0].ref.shape) > 1 else TIMES_NORM)
         peaks = _stand_out(kind, lambda t: t.stats.abs_max, TIMES_PEAK)
         for number, tensor in enumerate(kind):
             if number in sizes:
@@ -79,9 +81,16 @@ def outliers(_: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
                 found.append(
                     (tensor, _compared("a largest element", peaks[number], float(tensor.stats.abs_max or 0.0)))
                 )
-    found.sort(key=lambda item: tensors.index(item[0]))
+    order = {id(tensor): number for number, tensor in enumerate(tensors)}
+    found.sort(key=lambda item: order[id(item[0])])
     what = "holds values far from those of the same matrix in other layers"
     yield from each("outlier", "info", found, what, "Compare it with the model that it was trained from.")
+
+
+def _comparable(tensor: TensorScan) -> bool:
+    """Return True for matrices and norms: biases differ by any factor, those of keys in Qwen 2 by hundreds."""
+    ref = tensor.ref
+    return BY_NAME[ref.dtype].kind == "float" and ref.numel >= FEWEST_ELEMENTS and not tensor.key.endswith("bias")
 
 
 def _stand_out(

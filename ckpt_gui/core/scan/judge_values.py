@@ -68,14 +68,10 @@ def all_zero(plan: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
         for t in tensors
         if t.stats.count and t.stats.zeros == t.stats.count and t not in fresh and _counts_if_zero(t)
     ]
-    if (
-        plan.adapter is not None
-        and len(found) > 1
-        and all("lora_B" in t.ref.key or "lora_b" in t.ref.key for t, _ in found)
-    ):
+    if plan.adapter is not None and len(found) > 1 and all("lora_b" in t.ref.key.lower() for t, _ in found):
         keys = tuple(t.ref.full_key for t, _ in found)
-        message = f"{plural(len(keys), 'second matrix')[:-1]}es of the adapter are zero: it was never trained."
-        yield Finding("all-zero", "warning", message.replace("matrixes", "matrices"), keys)
+        message = f"The second matrices of {plural(len(keys), 'module')} are zero: there the adapter changes nothing."
+        yield Finding("all-zero", "warning", message, keys, "As they begin: look whether it was trained at all.")
         return
     yield from each("all-zero", "warning", found, "holds nothing but zeros", _CARE)
 
