@@ -118,6 +118,13 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--config", metavar="FILE", help="the model's config.json or params.json")
     group.add_argument("--section", metavar="NAME", help="the nested dict that holds the weights, such as model_ema")
     group.add_argument("--family", metavar="NAME", type=family, help="the architecture, such as llama")
+    group.add_argument(
+        "--from",
+        dest="stored",
+        metavar="LAYOUT",
+        type=layout,
+        help="how it is stored, where two ways have the same names",
+    )
     group.add_argument("--heads", metavar="N", type=count, help="number of query heads")
     group.add_argument("--kv-heads", metavar="N", type=count, help="number of key/value heads")
     group.add_argument(
@@ -136,7 +143,7 @@ def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Polic
     named = section(source, args.section)
     return Policy(
         named, args.family, args.heads, args.kv_heads, tie, dropped=dropped, lora_alpha=args.lora_alpha,
-        assigned_only=args.assigned_only,
+        assigned_only=args.assigned_only, stored=args.stored,
     )  # fmt: skip
 
 

@@ -24,7 +24,10 @@ from ckpt_gui.core.compare import (
 from ckpt_gui.core.compare.findings import differences
 from ckpt_gui.core.errors import Cancelled, Finding
 from ckpt_gui.core.families.known import find_known
+from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
@@ -131,7 +134,28 @@ def against(
 
 
 def _judged(comparison: Comparison) -> Against:
-    return Against(comparison, (*differences(comparison), *_rope(comparison.a, comparison.b)))
+    found = tuple(_with_cause(f, comparison) for f in differences(comparison))
+    return Against(comparison, (*found, *_rope(comparison.a, comparison.b)))
+
+
+def _with_cause(finding: Finding, comparison: Comparison) -> Finding:
+    """Say which converter has exchanged tensors, where one is known to exchange just these."""
+    plan = comparison.a.plan
+    if finding.code != "tensors-swapped" or plan is None or plan.family is None or plan.layout is None:
+        return finding
+    wrong = {template(row.a.key) for row in comparison.rows if row.state == "swapped" and row.a}
+    for layout in plan.family.layouts:
+        if wrong == _told_otherwise(plan.layout, layout):
+            fix = f"{title_of(layout.name)} exchanges just these: fix with --from {layout.name} puts them right."
+            return finding.replace(fix=fix)
+    return finding
+
+
+def _told_otherwise(one: Layout, other: Layout) -> set[str]:
+    """Return the stored names that two layouts have both, if they have the same, and that mean another tensor."""
+    if one.by_stored.keys() != other.by_stored.keys():
+        return set()
+    return {stored for stored, rule in one.by_stored.items() if rule.hubs != other.by_stored[stored].hubs}
 
 
 def _rope(ours: Side, theirs: Side) -> Sequence[Finding]:

@@ -145,6 +145,7 @@ class Policy:
         dropped: Full keys of tensors that the user ticked to be left out.
         lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.
         assigned_only: Take each tensor from the shard that the folder's index names, and leave out what it does not.
+        stored: Name of the layout that the file has, where several have the same names.
     """
 
     section: tuple[str, ...] | None = None
@@ -156,6 +157,7 @@ class Policy:
     dropped: frozenset[str] = frozenset()
     lora_alpha: float | None = None
     assigned_only: bool = False
+    stored: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

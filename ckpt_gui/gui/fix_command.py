@@ -100,6 +100,8 @@ def _model_words(snapshot: Snapshot) -> list[str]:
     policy, words = snapshot.decisions.policy, []
     if snapshot.decisions.config:
         words += ["--config", snapshot.decisions.config]
+    if policy.stored:
+        words += ["--from", policy.stored]
     if policy.section:
         words += ["--section", ".".join(policy.section)]
     if policy.family:

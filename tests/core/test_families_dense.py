@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpt_gui.core.against import against
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.schema import Family, check_family
 from ckpt_gui.core.fill import open_part
@@ -18,7 +19,7 @@ from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes.check import stored_name
-from ckpt_gui.core.plan import Plan, account
+from ckpt_gui.core.plan import Plan, Policy, account
 from ckpt_gui.core.retarget import Export, Target, retarget
 from ckpt_gui.core.shape_ops import size_of
 from ckpt_gui.core.tensors import Source
@@ -134,7 +135,7 @@ def test_there_and_back(name: str, layout: str, tied: bool, optional: bool) -> N
         assert [f.code for f in export.blocked] == ["unknown-layout"]
         assert layout in export.blocked[0].message
         return
-    there = understand(sent(plan, layout))
+    there = understand(sent(plan, layout), Policy(stored=layout))
     assert [f for f in there.findings if f.severity != "info"] == []
     assert there.layout is table
     assert there.tie.tied is tied
@@ -158,7 +159,7 @@ def test_from_layout_to_layout(name: str, first: str, second: str) -> None:
     plan = models.plan(
         tensors(family, head=not tied, optional=False), config(family, tie_word_embeddings=tied, **flags)
     )
-    through = understand(sent(understand(sent(plan, first)), second))
+    through = understand(sent(understand(sent(plan, first), Policy(stored=first)), second))
     assert models.stored(through.source) == models.stored(sent(plan, second))
 
 
@@ -237,6 +238,28 @@ def test_what_can_not_be_known_of_a_gemma_2_of_torchtune_is_said() -> None:
     assert there.status == "clean"
     assert "0.6.1" in models.finding(there, "layout-ambiguous").message
     assert "layout-ambiguous" not in models.codes(understand(sent(there, "hf")))
+
+
+def test_a_gemma_2_that_torchtune_s_converter_has_mixed_up(tmp_path: Path) -> None:
+    """With the original beside it the cause is known, and the fix is named; told of it, nothing is wrong."""
+    family = BY_NAME["gemma2"]
+    start = tensors(family, head=False, optional=False)
+    made = config(family, tie_word_embeddings=True, attention_bias=False)
+    mixed = sent(models.plan(start, made), "torchtune-0.6.1")
+    models.save(tmp_path / "good", start, config=made)
+    found = against(understand(mixed), str(tmp_path / "good"))
+    assert [f.code for f in found.findings] == ["tensors-swapped"]
+    assert "--from torchtune-0.6.1" in (found.findings[0].fix or "")
+    told = understand(mixed, Policy(stored="torchtune-0.6.1"))
+    assert told.findings == ()
+    assert against(told, str(tmp_path / "good")).findings == ()
+    assert models.stored(sent(told, "hf")) == models.as_bytes(start)
+
+
+@pytest.mark.parametrize("stored", ["litgpt", "meta"])
+def test_a_layout_that_the_names_are_not_of(stored: str) -> None:
+    plan = models.plan(tensors(BY_NAME["gemma2"], head=False, optional=False), None, stored=stored)
+    assert models.finding(plan, "unknown-layout").blocking
 
 
 VISION = {

@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 import torch
 from torch import Tensor
 
+from ckpt_gui.cli.main import main
 from tests.oracles import dense, tiny
 
 State = dict[str, Tensor]
@@ -111,6 +112,23 @@ def test_torchtunes_converters_agree(saved: Path, tmp_path: Path) -> None:
     assert tiny.differing(tiny.read(out), wanted) == []
     assert tiny.differing(from_tune(saved, wanted), tiny.read(saved)) == []
     assert_back(wanted, saved, tmp_path / "own", "model.pt")
+
+
+@kinds("gemma2", "gemma2-untied")
+def test_torchtunes_own_gemma_2_is_made_and_read(saved: Path, tmp_path: Path) -> None:
+    """Its two norms are exchanged as its converter has them, both ways; told so, we get the model back."""
+    pytest.importorskip("torchtune")
+    from torchtune.models.gemma2 import _convert_weights as gemma2
+
+    own = gemma2.gemma2_hf_to_tune(tiny.read(saved), **sizes(saved))
+    out = tiny.export(saved, tmp_path / "tune", "torchtune-0.6.1")
+    assert tiny.differing(tiny.read(out), own) == []
+    there = foreign(own, saved, tmp_path / "own", "model.pt")
+    assert tiny.plan_of(there, stored="torchtune-0.6.1").findings == ()
+    words = ["fix", str(there), "--from", "torchtune-0.6.1", "--to", "hf", "-o", str(tmp_path / "back")]
+    assert main(words) == 0
+    assert tiny.differing(tiny.read(tmp_path / "back"), tiny.read(saved)) == []
+    assert tiny.logits_equal(tmp_path / "back", saved)
 
 
 @kinds("qwen2", "qwen2-tied", "gemma", "gemma2-uncapped")

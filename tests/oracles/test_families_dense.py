@@ -27,7 +27,8 @@ COUNTS = {
 def layouts_of(kind: str) -> list[str]:
     """Return the layouts of a kind's family beside Hugging Face's."""
     family = next(f for f in BY_NAME.values() if dense.KINDS[kind][0] in f.model_types)
-    return [layout.name for layout in family.layouts if layout.name != "hf"]
+    told = ("hf", "torchtune-0.6.1")  # the second has the first's names: see test_converters_dense
+    return [layout.name for layout in family.layouts if layout.name not in told]
 
 
 @pytest.fixture(params=dense.KINDS)

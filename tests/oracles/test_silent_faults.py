@@ -188,3 +188,4 @@ def test_torchtunes_own_gemma_2_is_told(saved: Any, tmp_path: Path) -> None:
     found = against(tiny.plan_of(there), str(good))
     assert [f.code for f in found.findings] == ["tensors-swapped"]
     assert len(found.findings[0].keys) == 6
+    assert "--from torchtune-0.6.1" in (found.findings[0].fix or "")

@@ -53,6 +53,8 @@ _TORCHTUNE2 = {
     "post_feedforward_layernorm": "mlp_scale",
     "model.norm": "norm.rms_norm",
 }
+# As torchtune 0.6.1's own converter has them, in both directions.
+_TORCHTUNE2_MIXED = _TORCHTUNE2 | {"pre_feedforward_layernorm": "mlp_scale", "post_feedforward_layernorm": "mlp_norm"}
 _ROW_ORDER = (("hf", "halves"), ("torchtune", "pairs"), ("litgpt", "halves"), ("google", "halves"))
 
 
@@ -65,7 +67,7 @@ def _google(slots: tuple[Slot, ...]) -> Layout:
 _SWAPPED = (
     "torchtune 0.6.1 takes the two norms of a Gemma 2's feed-forward part for each other when it converts from Hugging "
     "Face; whether it made this file, neither names nor shapes tell. They are taken as its model computes with them.",
-    "If torchtune 0.6.1 converted it, let it save the model as Hugging Face files: that turns them round again.",
+    "If torchtune 0.6.1 converted it, --from torchtune-0.6.1 puts them right; --against the original tells.",
 )
 
 FAMILIES = (
@@ -113,9 +115,21 @@ FAMILIES = (
                 source="litgpt 0.5.11 copy_weights_gemma_2",
             ),
             _google(GEMMA2),
+            replace(
+                TORCHTUNE.of(
+                    GEMMA2,
+                    pairs=True,
+                    oracle=Oracle.CONVERTER,
+                    parts=_TORCHTUNE2_MIXED,
+                    source="torchtune 0.6.1 models/gemma2/_convert_weights.py",
+                ),
+                name="torchtune-0.6.1",
+                program_type="GEMMA2",
+                always_ties=True,
+            ),
         ),
         tie_default=True,
-        row_order=_ROW_ORDER,
+        row_order=(*_ROW_ORDER, ("torchtune-0.6.1", "pairs")),
         source="transformers 4.57 configuration_gemma2",
     ),
     Family(

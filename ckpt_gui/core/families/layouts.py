@@ -57,6 +57,14 @@ KINDS: Mapping[str, LayoutKind] = {
             "torchtune",
         ),
         LayoutKind(
+            "torchtune-0.6.1",
+            "torchtune 0.6.1's converter",
+            "torch",
+            {"torch": "torchtune_model.pt", "safetensors": "torchtune_model.safetensors"},
+            "config.json",
+            "torchtune 0.6.1, to convert it back",
+        ),
+        LayoutKind(
             "litgpt",
             "litgpt",
             "torch",

@@ -9,14 +9,22 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.numbering import numbered_by_keys
-from ckpt_gui.core.families.registry import BY_NAME, Match, best_matches, best_of_family, for_model_type, templates
-from ckpt_gui.core.families.tasks import architecture_of, backbone, classifier, holds_head, is_backbone
+from ckpt_gui.core.families.registry import (
+    BY_NAME,
+    Match,
+    best_matches,
+    best_of_family,
+    count_matches,
+    for_model_type,
+    templates,
+)
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.litgpt_config import NAME as LIT
 from ckpt_gui.core.litgpt_config import config_of_lit
@@ -26,6 +34,7 @@ from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.passes.gguf import ORIGIN, detect_gguf
 from ckpt_gui.core.passes.recognise import recognise
 from ckpt_gui.core.passes.recognise import sentence as told
+from ckpt_gui.core.passes.task import with_task
 from ckpt_gui.core.plan import Plan
 
 MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
@@ -71,9 +80,14 @@ def detect(plan: Plan) -> Plan:
     match, sentence, doubt = _choose(plan, matches, known)
     if match is None:
         return plan.found(doubt) if doubt else plan
+    if plan.policy.stored is not None:
+        other = _as_told(match, plan.policy.stored, counts)
+        if other is None:
+            return plan.found(_wrong_layout(plan.policy.stored, match))
+        match = other
     layout = numbered_by_keys(match.layout, (e.key for e in plan.entries))
     plan = plan.replace(family=match.family, layout=layout, prefix=match.prefix)
-    plan = _with_task(plan.explained(_layout_evidence(match), sentence, *_row_order(match)), counts, shapes)
+    plan = with_task(plan.explained(_layout_evidence(match), sentence, *_row_order(match)), counts, shapes)
     models = tuple(model for model in known if model.family == match.family.name)
     if models:
         plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
@@ -83,32 +97,17 @@ def detect(plan: Plan) -> Plan:
     return plan.found(_prefix_finding(match)) if plan.prefix else plan
 
 
-def _with_task(plan: Plan, counts: Counter[str], shapes: Mapping[str, Shape]) -> Plan:
-    """Take the family for a classifier or a bare backbone where keys, config or the user say so."""
-    family, layout, config = plan.family, plan.layout, plan.config
-    assert family is not None
-    assert layout is not None
-    raw = config.raw if config and config.is_hf else {}
-    found = classifier(family, layout, counts, shapes, raw)
-    if found is None and (why := _headless(plan)) and not holds_head(family, layout, counts):
-        tied = plan.policy.tie != "none" and bool(config and config.tie_flag(family.tie_default)[0])
-        bare = plan.prefix if layout.name == "hf" and is_backbone(architecture_of(raw), family) else ""
-        found = backbone(family, layout, bare, tied=tied, why=why)
-        plan = plan.replace(prefix="") if bare else plan
-    return plan.replace(family=found.family, layout=found.layout).explained(found.why) if found else plan
+def _as_told(match: Match, stored: str, counts: Counter[str]) -> Match | None:
+    """Return the match in the layout that the user says the file has, or None if its keys do not fit it as well."""
+    layout = match.family.layout(stored)
+    if layout is None or count_matches(counts, layout, match.prefix) < match.matched:
+        return None
+    return replace(match, layout=layout)
 
 
-def _headless(plan: Plan) -> str:
-    """Return what tells that the model has no output head and is to have none; empty if nothing does."""
-    if plan.policy.tie == "none":
-        return "It has no output head, by your choice."
-    assert plan.family is not None
-    name = architecture_of(plan.config.raw) if plan.config and plan.config.is_hf else ""
-    if is_backbone(name, plan.family):
-        return f"The config names {safe_text(name, 60)}, a model without output head."
-    if plan.source.sidecars.embeds:
-        return "modules.json lies beside it: a model that makes embeddings of texts, and has no output head."
-    return ""
+def _wrong_layout(stored: str, match: Match) -> Finding:
+    text = f"The keys are not those of the layout {safe_text(stored, 40)}; they are those of {match.layout.name}."
+    return Finding("unknown-layout", "error", text, fix="Leave --from out.", blocking=True)
 
 
 def lacks_table(plan: Plan) -> bool:

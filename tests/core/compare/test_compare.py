@@ -16,7 +16,7 @@ from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.normalise import normalise, understand
-from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.plan import Plan, Policy
 from tests import builders
 from tests.core import models
 from tests.core import test_adapters as adapters
@@ -69,7 +69,7 @@ def test_dense_families_in_every_layout(name: str, values: bool) -> None:
     family = BY_NAME[name]
     hub = models.plan(dense.tensors(family, optional=False), dense.config(family, attention_bias=False, mlp_bias=False))
     names = [layout.name for layout in family.layouts if layout.name != "google"]  # which has no place for a head
-    plans = [normalise(dense.sent(hub, name)) for name in names]
+    plans = [normalise(dense.sent(hub, name), Policy(stored=name)) for name in names]
     for plan in plans:
         assert states(compared(plans[0], plan, values=values)) == {"equal" if values else "fits": len(hub.entries)}
 
