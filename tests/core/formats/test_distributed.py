@@ -95,3 +95,63 @@ def test_flattened_rows_are_not_taken_for_tensors(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(tmp_path)
     assert "flattened rows" in caught.value.message
+
+
+def spec(mesh, *placements):
+    """A `DTensorSpec` as torch pickles it."""
+    from tests import builders as b
+
+    kinds = [
+        b.obj(
+            b.name("torch.distributed.tensor.placement_types", kind),
+            b.dict_of({k: b.number(n) for k, n in state.items()}),
+        )
+        for kind, state in placements
+    ]
+    made = b.obj(b.name("torch.distributed.device_mesh", "DeviceMesh"), b.dict_of(mesh))
+    fields = b.dict_of({"mesh": made, "placements": b.tuple_of(*kinds)})
+    return b.obj(b.name("torch.distributed.tensor._dtensor_spec", "DTensorSpec"), fields)
+
+
+def numbers(*values):
+    from tests import builders as b
+
+    return b.tuple_of(*map(b.number, values))
+
+
+def older_mesh(place):
+    """Before torch 2.9 a mesh is described by the tensor of its ranks."""
+    from tests import builders as b
+
+    return {"mesh": b.tensor("1", [2, 2]), "_coordinate_on_dim": numbers(*place)}
+
+
+def mesh_of_2_9(place):
+    from tests import builders as b
+
+    shape = b.dict_of({"shape": numbers(2, 2), "stride": numbers(2, 1)})
+    layout = b.obj(b.name("torch.distributed._mesh_layout", "_MeshLayout"), shape)
+    return {"_layout": layout, "_coordinate_on_dim": numbers(*place)}
+
+
+@pytest.mark.parametrize("mesh", [older_mesh, mesh_of_2_9])
+def test_meshes_as_older_torch_spells_them(tmp_path, mesh):
+    from tests import builders as b
+    from tests.core.formats.test_weights_kind import dtensor
+
+    whole = np.arange(28, dtype=np.float32).reshape(7, 4)
+    for rank in range(4):
+        place = divmod(rank, 2)
+        rows = np.concatenate([piece[p] for piece in _pieces(whole) for p in (place[0],)])
+        half = rows[: -(-len(rows) // 2)] if place[1] == 0 else rows[-(-len(rows) // 2) :]
+        said = spec(mesh(place), ("_StridedShard", {"dim": 0, "split_factor": 2}), ("Shard", {"dim": 0}))
+        body = b.dict_of({"w": dtensor(b.tensor("0", half.shape), whole.shape, said)})
+        data = b.torch_bytes(body, {"0": np.ascontiguousarray(half), "1": np.arange(4, dtype=np.float32)})
+        b.write(tmp_path / f"model_world_size_4_rank_{rank}.pt", data)
+    with open_checkpoint(tmp_path) as source:
+        assert {r.key: source.read(r) for r in source.refs} == {"w": whole.tobytes()}
+
+
+def _pieces(whole):
+    """Cut into two by tensor parallelism, each of which is cut into two by FSDP: torch's chunks, rounded up."""
+    return [[half[: -(-len(half) // 2)], half[-(-len(half) // 2) :]] for half in (whole[:4], whole[4:])]

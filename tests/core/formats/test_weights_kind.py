@@ -129,10 +129,10 @@ def test_in_files(tmp_path):
         assert "¼ of the embedding (15 × 4) and the last norm (4)" in source.problems[0].message
 
 
-def dtensor(local, whole):
+def dtensor(local, whole, spec=None):
     """A distributed tensor as torch 2.13 pickles it."""
     kind = b.name("torch.distributed.tensor", "DTensor")
-    spec = b.obj(b.name("torch.distributed.tensor._dtensor_spec", "DTensorSpec"), b.dict_of({}))
+    spec = spec or b.obj(b.name("torch.distributed.tensor._dtensor_spec", "DTensorSpec"), b.dict_of({}))
     state = b.dict_of({"_local_tensor": local, "_spec": spec})
     sizes = b.tuple_of(*map(b.number, whole))
     device = b.call(b.name("torch", "device"), b.text("cpu"))
