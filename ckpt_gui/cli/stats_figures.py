@@ -88,7 +88,7 @@ def pair(plan: Plan, a: TensorRef, b: TensorRef, work: Work) -> View:
     from ckpt_gui.core.stats import pair_stats
     from ckpt_gui.core.tables import pair_table
 
-    found = pair_stats(plan.source, a, b, progress=work.progress, cancelled=work.stopped)
+    found = pair_stats(plan.source, a, b, progress=work.progress, cancelled=work.stopped, cache=work.cache)
     style: Any = "warning" if found.relation == "different" else "good"
     lines = [Line(text, style) for text in wrap(f"{a.key} and {b.key}: {found.text}.", width())]
     if found.differing and found.max_diff is not None:

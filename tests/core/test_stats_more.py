@@ -361,6 +361,29 @@ def test_a_second_look_reads_nothing_and_says_the_same(dtype: str, tmp_path: Pat
     assert found == distribution(source, ref).histogram(9)
 
 
+def two_on_disk(dtype: str, a: Array, b: Array) -> tuple[Source, TensorRef, TensorRef]:
+    source, (left, right) = make(dtype, a, b)
+    return source.replace(files=(SourceFile("", "/somewhere", 9, (1, 2, 3)),)), left, right
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_a_pair_is_compared_once(equal: bool, tmp_path: Path) -> None:
+    cache = StatsCache(tmp_path / "cache")
+    a = rng.normal(0, 1, (3000, 400)).astype(np.float32)
+    b = a.copy()
+    b[[7, 900]] += 0 if equal else 1
+    b[5, 5] = b[5, 5] if equal else np.nan
+    source, left, right = two_on_disk("fp32", a, b)
+    first = pair_stats(source, left, right, cache=cache)
+    read = source.readers[""].read  # type: ignore[attr-defined]
+    assert pair_stats(source, left, right, cache=cache) == first
+    assert source.readers[""].read == read  # type: ignore[attr-defined]
+    assert pair_stats(source, right, left, cache=cache) != first  # the other way round is another comparison
+    for entry in (tmp_path / "cache").iterdir():
+        entry.write_bytes(entry.read_bytes()[:-3])
+    assert pair_stats(source, left, right, cache=cache) == first
+
+
 def test_another_file_another_tensor_and_small_ones_are_read(tmp_path: Path) -> None:
     cache = StatsCache(tmp_path / "cache")
     array = rng.normal(0, 1, 600_000).astype(np.float32)

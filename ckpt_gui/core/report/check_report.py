@@ -47,8 +47,9 @@ def check_document(plan: Plan, beside: Against | None = None, scanned: Scan | No
 
 def _values(numbers: Scan) -> Iterator[str]:
     """Say how much was read, and how many parameters there are with and without aliases."""
-    size = human_bytes(numbers.done)
-    yield f"Every weight was read: {plural(len(numbers.tensors), 'tensor')}, {size}."
+    broken = sum(1 for tensor in numbers.tensors if tensor.error)
+    read, size = plural(len(numbers.tensors) - broken, "tensor"), human_bytes(numbers.done)
+    yield f"{read} of {len(numbers.tensors):,} could be read." if broken else f"Every weight was read: {read}, {size}."
     if numbers.parameters_stored != numbers.parameters:
         yield (
             f"{numbers.parameters:,} parameters; {numbers.parameters_stored:,} if those that several names share are "

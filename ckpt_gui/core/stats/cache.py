@@ -1,4 +1,4 @@
-"""Counts of tensors, kept in the user's cache, so that the figures of a file that was read before are there at once.
+"""Counts of tensors and comparisons of pairs, kept in the user's cache: what was read before is there at once.
 
 An entry is named by a digest of what was read: the identity of the files (device, inode, size, times), the tensor's
 place in them, and the version of this form. An entry that is damaged, or does not add up to its tensor, is as good as
@@ -8,11 +8,14 @@ none. The oldest are removed where they take more than `MOST_BYTES`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
 import struct
+import threading
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from ckpt_gui.core.stats.elements import Array
+from ckpt_gui.core.stats.figures import PairStats
+from ckpt_gui.core.stats.kept import pair_of
 from ckpt_gui.core.stats.tally import tally_for
 from ckpt_gui.core.stats.tally_base import Tally
 from ckpt_gui.core.tensors import Source, TensorRef
@@ -54,32 +59,50 @@ class StatsCache:
 
     def load(self, source: Source, ref: TensorRef) -> Tally | None:
         """Return the tally that was kept of a tensor; None if there is none that fits."""
-        path = self._path(source, ref)
-        if path is None:
-            return None
         tally = tally_for(ref)
+        path = self._path(ref.nbytes, (source, ref))
+        return tally if path is not None and self._taken(path, lambda data: tally.restore(*_unpack(data))) else None
+
+    def keep(self, source: Source, ref: TensorRef, tally: Tally) -> None:
+        """Write the tally of a tensor; a disk that can not be written to is no fault."""
+        path = self._path(ref.nbytes, (source, ref))
+        if path is not None:
+            self._write(path, _pack(*tally.state()))
+
+    def load_pair(self, source: Source, a: TensorRef, other: Source, b: TensorRef) -> PairStats | None:
+        """Return the comparison that was kept of two tensors; None if there is none that fits."""
+        found: list[PairStats] = []
+        path = self._path(a.nbytes, (source, a), (other, b))
+        if path is None or not self._taken(path, lambda data: found.append(pair_of(_unpack(data)[0], a, b))):
+            return None
+        return found[0]
+
+    def keep_pair(self, source: Source, a: TensorRef, other: Source, b: TensorRef, pair: PairStats) -> None:
+        """Write a comparison; a disk that can not be written to is no fault."""
+        path = self._path(a.nbytes, (source, a), (other, b))
+        if path is not None:
+            self._write(path, _pack(dataclasses.asdict(pair), {}))
+
+    def _taken(self, path: Path, take: Callable[[bytes], None]) -> bool:
+        """Hand an entry over; one that is damaged is removed."""
         try:
             if path.stat().st_size > _LARGEST_ENTRY:
-                return None
-            tally.restore(*_unpack(path.read_bytes()))
+                return False
+            take(path.read_bytes())
             os.utime(path)  # what was used last goes last
         except OSError:
-            return None
+            return False
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error, zlib.error):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-            return None
-        return tally
+            return False
+        return True
 
-    def keep(self, source: Source, ref: TensorRef, tally: Tally) -> None:
-        """Write an entry; a disk that can not be written to is no fault."""
-        path = self._path(source, ref)
-        if path is None:
-            return
-        part = path.with_suffix(f".{os.getpid()}.part")
+    def _write(self, path: Path, data: bytes) -> None:
+        part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(_pack(*tally.state()))
+            part.write_bytes(data)
             os.replace(part, path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -104,13 +127,15 @@ class StatsCache:
             path.unlink(missing_ok=True)
             taken -= size
 
-    def _path(self, source: Source, ref: TensorRef) -> Path | None:
-        """Return the entry's file; None for what is too small, or whose files have no identity."""
-        identity = _identity(source, ref)
-        if identity is None or ref.nbytes < LEAST_BYTES:
-            return None
-        name = repr((VERSION, identity, ref.path, ref.dtype, ref.shape, ref.storage, ref.offset, ref.strides))
-        return self.folder / f"{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}.stats"
+    def _path(self, nbytes: int, *parts: tuple[Source, TensorRef]) -> Path | None:
+        """Return the file of an entry; None for what is too small, or whose files have no identity."""
+        names: list[object] = [VERSION]
+        for source, ref in parts:
+            identity = _identity(source, ref)
+            if identity is None or nbytes < LEAST_BYTES:
+                return None
+            names += [identity, ref.path, ref.dtype, ref.shape, ref.storage, ref.offset, ref.strides]
+        return self.folder / f"{hashlib.sha256(repr(names).encode('utf-8', 'surrogatepass')).hexdigest()}.stats"
 
 
 def _identity(source: Source, ref: TensorRef) -> tuple[object, ...] | None:

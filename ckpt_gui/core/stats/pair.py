@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from ckpt_gui.core.stats.single import histogram_counts
 from ckpt_gui.core.stats.tally import tally_for
 from ckpt_gui.core.tensors import Source, TensorRef
 
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats.cache import StatsCache
+
 
 def pair_stats(
     source: Source,
@@ -30,6 +34,7 @@ def pair_stats(
     other: Source | None = None,
     progress: Progress | None = None,
     cancelled: Asked | None = None,
+    cache: StatsCache | None = None,
 ) -> PairStats:
     """Compare two stored tensors of one shape.
 
@@ -40,6 +45,7 @@ def pair_stats(
         other: The checkpoint that holds `b`; None if `source` does.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked between blocks.
+        cache: Where comparisons are kept from one run to the next; None to read in any case.
 
     Raises:
         Cancelled: `cancelled` said so.
@@ -47,8 +53,14 @@ def pair_stats(
     """
     if a.shape != b.shape:
         raise CheckpointError("shape-mismatch", _shapes_differ(a, b), key=b.key)
-    same_place = (other is None or other is source) and a.place == b.place
-    return _Comparison(source, a, other or source, b, same_place, progress, cancelled).run()
+    second = other or source
+    kept = cache.load_pair(source, a, second, b) if cache is not None else None
+    if kept is not None:
+        return kept
+    found = _Comparison(source, a, second, b, second is source and a.place == b.place, progress, cancelled).run()
+    if cache is not None:
+        cache.keep_pair(source, a, second, b, found)
+    return found
 
 
 def _shapes_differ(a: TensorRef, b: TensorRef) -> str:
