@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ckpt_gui.core.adapters import LORA, PREFIX, TOKENS, Adapter, Lora, Tokens, scaled
+from ckpt_gui.core.keys import template
 from ckpt_gui.core.tensors import TensorRef
 
 _PEFT = re.compile(
@@ -50,7 +51,8 @@ class _Halves:
 
 def has_adapter(keys: Iterable[str]) -> bool:
     """Return True if some key may be an adapter's."""
-    return any("lora_" in key or key.startswith((PREFIX, "prompt_embeddings")) or _marked(key) for key in keys)
+    shapes = set(map(template, keys))  # a few, however many keys there are
+    return any("lora_" in key or key.startswith((PREFIX, "prompt_embeddings")) or _marked(key) for key in shapes)
 
 
 def read_adapter(
@@ -94,7 +96,9 @@ def _kind(keys: list[str], config: Mapping[str, Any]) -> str:
     if any(map(_LITGPT.match, keys)):
         return LITGPT
     stated = config.get("peft_type")
-    return str(stated) if stated else next((kind for key in keys if (kind := _marked(key))), LORA)
+    if stated:
+        return str(stated)
+    return next((kind for key in keys if (kind := _marked(key))), LORA)
 
 
 def _marked(key: str) -> str:

@@ -241,7 +241,7 @@ def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> li
 def _unexpected(plan: Plan) -> list[Finding]:
     said = {key for f in plan.findings if f.code == "key-collision" for key in f.keys}
     coded = _coded(plan)
-    loose = [e for e in plan.unmapped if e.ref.key not in said and _module(e.key) not in coded]
+    loose = [e for e in plan.unmapped if e.ref.key not in said and (not coded or _module(e.key) not in coded)]
     if not loose:
         return []
     keys = tuple(e.ref.key for e in loose)
