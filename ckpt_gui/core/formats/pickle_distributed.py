@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ckpt_gui.core.formats.pickle_global import are_counts
@@ -67,15 +67,15 @@ def distributed(kind: str, inner: Any, state: Any) -> Any:
         inner: Arguments from which torch makes the wrapper: class, type, shape, ….
         state: What it was pickled with.
     """
-    if type(inner) is not tuple or len(inner) < 3 or type(inner[2]) is not tuple or not are_counts(inner[2]):
+    whole = _counts(inner[2]) if type(inner) is tuple and len(inner) > 2 else None
+    if whole is None:
         return NotImplemented
     if kind.endswith("ShardedTensor"):
-        return _sharded(inner[2], state)
-    values = _dict(state)
-    local = values.get("_local_tensor")
+        return _sharded(whole, state)
+    local = _find((state,), "_local_tensor")
     if type(local) is not TensorStub:
         return NotImplemented
-    return local._replace(part=LocalPart(inner[2], _boxes(inner[2], values.get("_spec"))))
+    return local._replace(part=LocalPart(whole, _boxes(whole, _find((state,), "_spec"))))
 
 
 def _sharded(whole: Shape, state: Any) -> Any:
@@ -83,19 +83,16 @@ def _sharded(whole: Shape, state: Any) -> Any:
     shards = state[0] if type(state) is tuple and state else None
     if type(shards) is not list or len(shards) != 1:
         return NotImplemented
-    fields = _fields(shards[0])
-    local, place = fields.get("tensor"), _fields(fields.get("metadata"))
-    offsets, sizes = _counts(place.get("shard_offsets")), _counts(place.get("shard_sizes"))
+    local, place = _member(shards[0], "tensor"), _member(shards[0], "metadata")
+    offsets, sizes = _counts(_member(place, "shard_offsets")), _counts(_member(place, "shard_sizes"))
     if type(local) is not TensorStub or offsets is None or sizes is None or len(offsets) != len(sizes):
         return NotImplemented
     return local._replace(part=LocalPart(whole, (LocalBox(offsets, (0,) * len(sizes), sizes),)))
 
 
 def _boxes(whole: Shape, spec: Any) -> tuple[LocalBox, ...] | None:
-    fields = _fields(spec)
-    placements = fields.get("placements")
-    mesh = _fields(fields.get("mesh"))
-    sizes, place = _mesh_shape(mesh), _counts(mesh.get("_coordinate_on_dim"))
+    placements, mesh = _member(spec, "placements"), _member(spec, "mesh")
+    sizes, place = _mesh_shape(mesh), _counts(_member(mesh, "_coordinate_on_dim"))
     if type(placements) is not tuple or sizes is None or place is None:
         return None
     if not len(placements) == len(sizes) == len(place) <= MAX_MESH or any(
@@ -107,8 +104,8 @@ def _boxes(whole: Shape, spec: Any) -> tuple[LocalBox, ...] | None:
         name = placement.name.rpartition(".")[2] if isinstance(placement, ForeignObject) else ""
         if name == "Replicate":
             continue
-        values = _fields(placement)
-        dim, pieces = values.get("dim"), values.get("split_factor", 1)
+        dim, pieces = _member(placement, "dim"), _member(placement, "split_factor")
+        pieces = 1 if pieces is None else pieces
         if name not in ("Shard", "_StridedShard") or type(dim) is not int or not 0 <= dim < len(whole):
             return ()
         if type(pieces) is not int or not 0 < pieces * len(runs[dim]) <= MAX_BOXES:
@@ -166,17 +163,16 @@ def _between(runs: Sequence[Run], low: int, high: int) -> list[Run]:
     return kept
 
 
-def _mesh_shape(mesh: Mapping[str, Any]) -> Shape | None:
+def _mesh_shape(mesh: Any) -> Shape | None:
     """Return the sizes of a mesh: torch 2.13 describes each axis, 2.9 all in one, older ones by the tensor of ranks."""
-    layout = _fields(mesh.get("_layout"))
-    axes = layout.get("axes")
-    if type(axes) is tuple:
-        shapes = [_counts(_fields(axis).get("shape")) for axis in axes]
+    layout = _member(mesh, "_layout")
+    axes, flat = _member(layout, "axes"), _member(layout, "shape")
+    if type(axes) is tuple and len(axes) <= MAX_MESH:
+        shapes = [_counts(_member(axis, "shape")) for axis in axes]
         return None if None in shapes else tuple(math.prod(shape or ()) for shape in shapes)
-    if "shape" in layout:
-        flat = layout["shape"]
+    if flat is not None:
         return _counts(flat if type(flat) is tuple else (flat,))
-    ranks = mesh.get("mesh")
+    ranks = _member(mesh, "mesh")
     return _counts(ranks.shape) if type(ranks) is TensorStub else None
 
 
@@ -185,15 +181,15 @@ def _counts(value: Any) -> Shape | None:
     return tuple(value) if good else None
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    """Return the members of an object that the pickle describes."""
-    found: dict[str, Any] = {}
-    for child in value.children if isinstance(value, ForeignObject) else ():
-        found |= _dict(child)
-    return found
+def _member(value: Any, name: str) -> Any:
+    """Return a member of an object that the pickle describes; None if it has none of that name."""
+    return _find(value.children[-2:], name) if isinstance(value, ForeignObject) else None
 
 
-def _dict(state: Any) -> dict[str, Any]:
-    if type(state) is tuple and len(state) == 2:  # attributes that lie in slots
-        return _dict(state[0]) | _dict(state[1])
-    return state if isinstance(state, dict) else {}
+def _find(states: Sequence[Any], name: str) -> Any:
+    """Return a value of the dicts that make up a state, without copying what a million tensors may share."""
+    for state in states:
+        for part in state if type(state) is tuple and len(state) == 2 else (state,):  # attributes that lie in slots
+            if isinstance(part, dict) and name in part:
+                return part[name]
+    return None

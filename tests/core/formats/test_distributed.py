@@ -142,7 +142,7 @@ def test_meshes_as_older_torch_spells_them(tmp_path, mesh):
     whole = np.arange(28, dtype=np.float32).reshape(7, 4)
     for rank in range(4):
         place = divmod(rank, 2)
-        rows = np.concatenate([piece[p] for piece in _pieces(whole) for p in (place[0],)])
+        rows = np.concatenate([pieces[place[0]] for pieces in _pieces(whole)])
         half = rows[: -(-len(rows) // 2)] if place[1] == 0 else rows[-(-len(rows) // 2) :]
         said = spec(mesh(place), ("_StridedShard", {"dim": 0, "split_factor": 2}), ("Shard", {"dim": 0}))
         body = b.dict_of({"w": dtensor(b.tensor("0", half.shape), whole.shape, said)})
@@ -155,3 +155,18 @@ def test_meshes_as_older_torch_spells_them(tmp_path, mesh):
 def _pieces(whole):
     """Cut into two by tensor parallelism, each of which is cut into two by FSDP: torch's chunks, rounded up."""
     return [[half[: -(-len(half) // 2)], half[-(-len(half) // 2) :]] for half in (whole[:4], whole[4:])]
+
+
+def test_nested_states_without_end(tmp_path):
+    """A state is looked at one level deep, whatever a hostile pickle nests."""
+    from tests import builders as b
+
+    deep = b"N" + b"N\x86" * 100_000
+    kind = b.name("torch.distributed.tensor", "DTensor")
+    args = b.tuple_of(kind, b.name("torch", "float32"), b.tuple_of(b.number(2)))
+    rebuild = b.name("torch._utils", "_rebuild_wrapper_subclass")
+    made = b.call(b.name("torch._tensor", "_rebuild_from_type_v2"), rebuild, kind, args, deep)
+    data = b.torch_bytes(b.dict_of({"w": made, "v": b.tensor("0", [2])}), {"0": np.ones(2, np.float32)})
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(b.write(tmp_path / "x.pt", data))
+    assert caught.value.code == "limit-exceeded"
