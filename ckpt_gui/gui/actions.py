@@ -27,8 +27,8 @@ class Spec:
         keys: Shortcuts, as text or as Qt's name for the platform's usual one.
         argument: Handed to the method if not None.
         group: Actions of one group exclude each other.
-        needs: When it makes sense: `open` while a checkpoint is open, `path` while one is named, `fixable` while
-            nothing blocks its export; empty for always.
+        needs: When it makes sense: `open` while a checkpoint is open, `model` or `adapter` while it is one, `path`
+            while one is named, `fixable` while nothing blocks its export; empty for always.
         tip: What the status bar and tool tips say.
     """
 
@@ -73,6 +73,23 @@ ACTIONS: tuple[Spec, ...] = (
     Spec("theme-light", "&Light", "set_scheme", argument="light", group="theme"),
     Spec("theme-dark", "&Dark", "set_scheme", argument="dark", group="theme"),
     Spec("fix", "&Fix…", "fix", ("F7",), needs="fixable", tip="See what would be changed, and write it"),
+    Spec(
+        "merge-adapter",
+        "Merge an &adapter…",
+        "merge_adapter",
+        needs="model",
+        tip="Merge a LoRA adapter into this model",
+    ),
+    Spec(
+        "merge-into", "Merge into a &base…", "merge_into", needs="adapter", tip="Open the model that it was trained on"
+    ),
+    Spec(
+        "assigned-only",
+        "Use only what the &index assigns",
+        "use_assigned_only",
+        needs="model",
+        tip="Take each tensor from the shard that the index names, and leave out what it does not",
+    ),
     Spec("export", "&Export…", "export", ("Ctrl+E",), needs="open", tip="Write the checkpoint in another form"),
     Spec("legend", "&Legend of glyphs", "show_legend", ("Shift+F1",)),
     Spec("about", "&About ckpt_gui", "show_about"),
@@ -86,7 +103,7 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "-", "drop", "-", "find")),
     ("&View", ("next", "previous", "-", "tree", "list", "-", "PAGES", "DOCKS", "-", "THEME")),
-    ("F&ix", ("fix", "export")),
+    ("F&ix", ("fix", "export", "-", "merge-adapter", "merge-into", "-", "assigned-only")),
     ("&Help", ("legend", "about")),
 )
 THEMES = ("theme-system", "theme-light", "theme-dark")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
     from ckpt_gui.gui.panels.export_dialog import ExportDialog
 
+ADAPTERS = "Adapters (adapter_config.json adapter_model.* *.safetensors *.pt *.pth *.bin);;All files (*)"
 FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
 
 
@@ -91,6 +92,36 @@ class Commands(QObject):
     def close(self) -> None:
         """Close the window."""
         self._window.close()
+
+    def use_assigned_only(self) -> None:
+        """Take each tensor from the shard that the index names, and leave out what it does not."""
+        self._window.session.change_policy(assigned_only=True)
+
+    # ------------------------------------------------------------------------------------------------------ adapters
+
+    def merge_adapter(self) -> None:
+        """Let the user choose an adapter, and merge it into the open model."""
+        title = self.tr("Choose an adapter")
+        path, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), ADAPTERS)
+        if path:
+            self.merge(path)
+
+    def merge(self, path: str) -> None:
+        """Merge an adapter into the open model; its config stands for its folder."""
+        file = Path(path)
+        self._window.session.merge(str(file.parent if file.name == "adapter_config.json" else file))
+
+    def merge_into(self) -> None:
+        """Let the user choose the model that the open adapter was trained on."""
+        path = QFileDialog.getExistingDirectory(self._window, self.tr("Choose the base model"), self._folder())
+        if path:
+            self.open_base(path)
+
+    def open_base(self, path: str) -> None:
+        """Open a model, and merge the adapter into it that is open now."""
+        session = self._window.session
+        if session.path:
+            session.open(path, adapter=session.path)
 
     # --------------------------------------------------------------------------------------------------------- keys
 

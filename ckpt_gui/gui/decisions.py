@@ -19,7 +19,8 @@ _TIES = {
 _STEPS = {"tie": "leave out the head", "buffers": "leave out computed tensors"}
 _PLAIN = {
     "section": "choice of section", "family": "choice of family", "heads": "head counts", "kv_heads": "head counts",
-    "container": "choice of container", "lora_alpha": "alpha of the adapter", "base": "files beside the weights",
+    "container": "choice of container", "lora_alpha": "alpha of the adapter",
+    "assigned_only": "what the index assigns", "base": "files beside the weights",
 }  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def _changes(old: Decisions, new: Decisions) -> Iterator[str]:
 
 
 def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:
-    for name in ("section", "family", "heads", "kv_heads", "lora_alpha"):
+    for name in ("section", "family", "heads", "kv_heads", "lora_alpha", "assigned_only"):
         if getattr(old, name) != getattr(new, name):
             yield _PLAIN[name]
     if old.tie != new.tie:

@@ -254,7 +254,15 @@ class MainWindow(QMainWindow):
         is_open = page is self.page_tabs
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
         self.tool_bar.compare_box.setEnabled(is_open)
-        enable(self.actions_by_id, open=is_open, path=page is not self.start_page, fixable=fixable)
+        adapter = is_open and snapshot is not None and snapshot.plan.adapter is not None
+        enable(
+            self.actions_by_id,
+            open=is_open,
+            path=page is not self.start_page,
+            fixable=fixable,
+            adapter=adapter,
+            model=is_open and not adapter,
+        )
 
     @staticmethod
     def _name(path: str) -> str:

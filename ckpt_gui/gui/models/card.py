@@ -17,6 +17,7 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.models.adapter_rows import AdapterRow, adapter_rows
 from ckpt_gui.gui.wording import LAYOUTS, human_count
 
 CONTAINERS = {
@@ -57,6 +58,7 @@ class CheckpointCard:
         findings: What the user should know, worst first.
         passed: What was checked and is as it should be.
         sections: Sections to choose from, if the user has to.
+        adapter: The modules of an adapter; empty for a model.
     """
 
     title: str
@@ -68,6 +70,7 @@ class CheckpointCard:
     findings: tuple[Finding, ...]
     passed: tuple[str, ...]
     sections: tuple[tuple[str, ...], ...] = ()
+    adapter: tuple[AdapterRow, ...] = ()
 
 
 def checkpoint_card(export: Export, beside: Against | None = None) -> CheckpointCard:
@@ -77,9 +80,10 @@ def checkpoint_card(export: Export, beside: Against | None = None) -> Checkpoint
     safe, safety = _safety(plan)
     several = plan.policy.section is not None or any(f.code == "several-sections" for f in plan.findings)
     sections = tuple(c.section for c in candidates(plan.source.refs)) if several else ()
+    facts = (*_facts(plan), *_merged(export), *_beside(beside))
     return CheckpointCard(
-        _title(plan), _nesting(plan), plan.evidence_text, (*_facts(plan), *_beside(beside)), safe, safety, findings,
-        tuple(_passed(export)), sections,
+        _title(plan), _nesting(plan), plan.evidence_text, facts, safe, safety, findings,
+        tuple(_passed(export)), sections, adapter_rows(plan.adapter) if plan.adapter is not None else (),
     )  # fmt: skip
 
 
@@ -120,6 +124,12 @@ def _findings(export: Export, more: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Return the export's findings, those of the file that an export mends, and those of a comparison."""
     mended = [f for f in export.plan.findings if not f.blocking and f not in export.findings]
     return worst_first((*export.findings, *mended, *more))
+
+
+def _merged(export: Export) -> Iterator[Fact]:
+    step = next((step for step in export.steps if step.id == "merge"), None)
+    if step is not None:
+        yield Fact("Adapter", step.evidence, "Modules of the adapter that are in this model, and their scales")
 
 
 def _beside(beside: Against | None) -> Iterator[Fact]:

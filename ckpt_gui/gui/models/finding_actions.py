@@ -21,10 +21,16 @@ class FindingAction:
 
 
 _CONFIG = FindingAction("choose-config", "Choose a config…")
+_REBUILD = FindingAction("export", "Write it with a new index…")
+_ASSIGNED = FindingAction("assigned-only", "Use only what the index assigns")
 _BY_CODE: Mapping[str, tuple[FindingAction, ...]] = MappingProxyType({
     "config-missing": (_CONFIG,),
     "heads-unknown": (_CONFIG, FindingAction("export", "Give the head counts…")),
     "family-ambiguous": (_CONFIG,),
+    "shard-unindexed": (_REBUILD, _ASSIGNED),
+    "shard-stale": (_REBUILD,),
+    "duplicate-tensor": (_ASSIGNED,),
+    "adapter-empty": (FindingAction("export", "Give alpha…"),),
 })  # fmt: skip
 
 

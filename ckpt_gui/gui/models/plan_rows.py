@@ -10,7 +10,7 @@ from ckpt_gui.gui.wording import capital
 
 EXAMPLES = 6
 # Steps that the user asked for: to tick one off is to take the wish back.
-WISHES = ("cast", "drop")
+WISHES = ("cast", "drop", "merge", "assigned")
 PlanRow = Step | Finding
 
 

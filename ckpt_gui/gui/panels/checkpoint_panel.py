@@ -12,6 +12,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import CheckpointCard
 from ckpt_gui.gui.models.finding_actions import actions_for
+from ckpt_gui.gui.panels.adapter_card import AdapterCard
 from ckpt_gui.gui.panels.checks_list import ChecksList
 from ckpt_gui.gui.panels.finding_card import FindingCard, coloured
 from ckpt_gui.gui.panels.parts import clear, label
@@ -40,6 +41,7 @@ class CheckpointPanel(QScrollArea):
         self._unfolded = False
         self.card: CheckpointCard | None = None
         self.finding_cards: list[FindingCard] = []
+        self.adapter_card: AdapterCard | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -63,6 +65,10 @@ class CheckpointPanel(QScrollArea):
         what = WhatCard(card, self._section(), self._theme)
         what.section_chosen.connect(lambda section: self._session.change_policy(section=section))
         self._layout.addWidget(what)
+        if card.adapter:
+            self.adapter_card = AdapterCard(card.adapter, self._theme)
+            self.adapter_card.action_wanted.connect(self.action_wanted)
+            self._layout.addWidget(self.adapter_card)
         self._layout.addSpacing(GRID)
         self._layout.addWidget(self._heading(card.findings))
         for finding in card.findings:
@@ -91,7 +97,7 @@ class CheckpointPanel(QScrollArea):
                 last = each
 
     def _empty(self) -> None:
-        self.finding_cards = []
+        self.finding_cards, self.adapter_card = [], None
         clear(self._layout)
 
     def _restyle(self) -> None:

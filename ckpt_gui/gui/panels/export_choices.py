@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QHBoxLayout, QLabel, QSpinBox, QWidget
 
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.retarget import GB
 from ckpt_gui.core.text import human_bytes
+from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label
@@ -35,6 +36,7 @@ class ChoicesCard(Card):
         super().__init__(parent)
         self._make_choices()
         self._make_heads()
+        self._make_numbers()
         self._lay_out()
         self._connect()
 
@@ -83,6 +85,21 @@ class ChoicesCard(Card):
         row.addWidget(self.heads_button)
         row.addStretch(1)
 
+    def _make_numbers(self) -> None:
+        """Make the fields for tensor-parallel ranks and for the alpha of an adapter; 0 is what the file says."""
+        self.ranks_spin, self.alpha_spin = QSpinBox(), QDoubleSpinBox()
+        self.ranks_spin.setRange(0, 64)
+        self.ranks_spin.setSpecialValueText(self.tr("one file"))
+        self.ranks_spin.setAccessibleName(self.tr("Tensor-parallel files"))
+        self.ranks_spin.setToolTip(self.tr("Files for as many ranks: consolidated.00.pth, .01.pth, …"))
+        self.alpha_spin.setRange(0, 65536)
+        self.alpha_spin.setDecimals(2)
+        self.alpha_spin.setSpecialValueText(self.tr("as the adapter says"))
+        self.alpha_spin.setAccessibleName(self.tr("Alpha of the adapter"))
+        self.alpha_spin.setToolTip(self.tr("As it was in training; the tensors do not tell"))
+        for spin in (self.ranks_spin, self.alpha_spin):
+            spin.setKeyboardTracking(False)  # not with every digit
+
     def _lay_out(self) -> None:
         self.body.addWidget(heading(self.tr("What to write")))
         grid = QGridLayout()
@@ -92,13 +109,15 @@ class ChoicesCard(Card):
             grid.setColumnStretch(column, 1)
         grid.setColumnMinimumWidth(2, em(self, 3))
         tr = self.tr
-        self._labels: dict[QComboBox, QLabel] = {}
+        self._labels: dict[QWidget, QLabel] = {}
         rows = (
             (tr("&Layout"), self.layout_box, 0, 0, 3),
             (tr("&Container"), self.container_box, 2, 0, 1),
             (tr("&Type"), self.dtype_box, 2, 2, 1),
             (tr("Tied &pair"), self.tie_box, 3, 0, 1),
             (tr("&Files"), self.shard_box, 3, 2, 1),
+            (tr("&Ranks"), self.ranks_spin, 3, 2, 1),
+            (tr("&Alpha"), self.alpha_spin, 5, 0, 1),
         )
         for text, box, row, column, span in rows:
             label = QLabel(text)
@@ -118,10 +137,14 @@ class ChoicesCard(Card):
         ):
             box.activated.connect(lambda _, box=box, field=field: self.target_wanted.emit({field: box.currentData()}))
         self.layout_box.activated.connect(
-            lambda _: self.target_wanted.emit({"layout": self.layout_box.currentData(), "container": None})
+            lambda _: self.target_wanted.emit(
+                {"layout": self.layout_box.currentData(), "container": None, "model_parallel": None}
+            )
         )
         self.tie_box.activated.connect(lambda _: self.policy_wanted.emit({"tie": self.tie_box.currentData()}))
         self.heads_button.clicked.connect(self._on_heads)
+        self.ranks_spin.valueChanged.connect(lambda n: self.target_wanted.emit({"model_parallel": n or None}))
+        self.alpha_spin.valueChanged.connect(lambda a: self.policy_wanted.emit({"lora_alpha": a or None}))
         for spin in (self.heads_spin, self.kv_heads_spin):
             spin.valueChanged.connect(self._on_count)
 
@@ -134,13 +157,11 @@ class ChoicesCard(Card):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the decisions and what follows from them."""
         target, export = snapshot.decisions.target, snapshot.export
-        family = snapshot.plan.family
         items = self.layout_box.model()
         assert isinstance(items, QStandardItemModel)
         for number in range(self.layout_box.count()):
             name = self.layout_box.itemData(number)
-            possible = name == "same" or (family is not None and family.layout(name) is not None)
-            items.item(number).setEnabled(possible)
+            items.item(number).setEnabled(is_possible(snapshot.plan, name))
         _choose(self.layout_box, target.layout)
         _choose(self.container_box, export.container)
         _choose(self.dtype_box, target.dtype)
@@ -148,8 +169,10 @@ class ChoicesCard(Card):
         self._show_shard(target.max_shard_bytes)
         self._show_row(self.container_box, target.layout != "same")
         self._show_row(self.shard_box, target.layout == "hf")
+        self._show_numbers(snapshot)
         self._show_row(self.tie_box, snapshot.plan.tie.embedding is not None)
-        self.layout_note.setText(self._about(target.layout))
+        adapter = snapshot.plan.adapter is not None
+        self.layout_note.setText(self._about_adapter(target.layout) if adapter else self._about(target.layout))
         self._show_heads(snapshot)
 
     def _show_heads(self, snapshot: Snapshot) -> None:
@@ -160,7 +183,15 @@ class ChoicesCard(Card):
             self.heads_spin.setValue(policy.heads)
             self.kv_heads_spin.setValue(policy.kv_heads or policy.heads)
 
-    def _show_row(self, box: QComboBox, shown: bool) -> None:
+    def _show_numbers(self, snapshot: Snapshot) -> None:
+        decisions, adapter = snapshot.decisions, snapshot.plan.adapter or snapshot.plan.merged
+        with QSignalBlocker(self.ranks_spin), QSignalBlocker(self.alpha_spin):
+            self.ranks_spin.setValue(decisions.target.model_parallel or 0)
+            self.alpha_spin.setValue(decisions.policy.lora_alpha or 0.0)
+        self._show_row(self.ranks_spin, decisions.target.layout == "meta" and snapshot.plan.adapter is None)
+        self._show_row(self.alpha_spin, adapter is not None)
+
+    def _show_row(self, box: QWidget, shown: bool) -> None:
         box.setVisible(shown)
         self._labels[box].setVisible(shown)
 
@@ -168,6 +199,13 @@ class ChoicesCard(Card):
         if self.shard_box.findData(size) < 0:
             self.shard_box.addItem(self.tr("at most {size}").format(size=human_bytes(size)), size)
         _choose(self.shard_box, size)
+
+    def _about_adapter(self, layout: str) -> str:
+        known = {
+            "hf": self.tr("adapter_model.safetensors and adapter_config.json, as PEFT has them."),
+            "torchtune": self.tr("adapter_model.pt, as torchtune has it."),
+        }
+        return known.get(layout) or self.tr("The names stay as they are.")
 
     def _about(self, layout: str) -> str:
         tr = self.tr

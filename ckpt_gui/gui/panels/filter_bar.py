@@ -12,6 +12,7 @@ from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.panels.parts import FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.theme import Theme
@@ -137,8 +138,7 @@ class FilterBar(QWidget):
         combo.setCurrentIndex(combo.findData(layout))
         for place in range(combo.count()):
             name = combo.itemData(place)
-            usable = name == "same" or (plan.family is not None and plan.family.layout(name) is not None)
-            combo.model().item(place).setEnabled(usable)  # type: ignore[attr-defined]
+            combo.model().item(place).setEnabled(is_possible(plan, name))  # type: ignore[attr-defined]
 
     def show_counts(self, counts: Mapping[str, int], states: Collection[str]) -> None:
         """Show how many tensors are in each state, and which states are asked for."""

@@ -106,6 +106,8 @@ def why(step: Step) -> str:
         "config": _tr("Required: it is what makes a folder of tensors a model."),
         "buffers": _tr("Optional: ticked off, they are carried along."),
         "cast": _tr("You asked for this; ticked off, types stay as they are."),
+        "assigned": _tr("You asked for this; ticked off, what the index does not name is taken too."),
+        "merge": _tr("You asked for this; ticked off, the adapter is left out."),
         "drop": _tr("You asked for this; ticked off, these tensors are written."),
     }
     if step.id == "tie":

@@ -163,6 +163,10 @@ class PlanPanel(QWidget):
         for name in ticked:
             if name == "cast":
                 self._session.change_target(dtype="keep")
+            elif name == "assigned":
+                self._session.change_policy(assigned_only=False)
+            elif name == "merge":
+                self._session.unmerge()
             elif name == "drop":
                 self._session.change_policy(dropped=frozenset())
             else:

@@ -194,7 +194,7 @@ class TreePanel(QWidget):
         self.set_filter(with_states(self.filter_box.text(), states))
 
     def _on_layout(self, layout: str) -> None:
-        self._session.change_target(layout=layout)
+        self._session.change_target(layout=layout, container=None, model_parallel=None)
 
     def _on_opening(self, _path: str) -> None:
         self._on_closed()
