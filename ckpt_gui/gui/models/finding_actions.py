@@ -28,7 +28,7 @@ _BY_CODE: Mapping[str, tuple[FindingAction, ...]] = MappingProxyType({
     "heads-unknown": (_CONFIG, FindingAction("export", "Give the head counts…")),
     "family-ambiguous": (_CONFIG,),
     "shard-unindexed": (_REBUILD, _ASSIGNED),
-    "shard-stale": (_REBUILD,),
+    "index-stale": (_REBUILD,),
     "duplicate-tensor": (_ASSIGNED,),
     "adapter-empty": (FindingAction("export", "Give alpha…"),),
 })  # fmt: skip
