@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = Path("resources/sample/tiny-llama-compiled.pt")  # relative to ROOT: pictures show no folder of this machine
 HEAD = "_orig_mod.output.weight"
+WEIGHT = "_orig_mod.layers.1.feed_forward.w1.weight"
 # Name of the picture → arguments; {broken} and {damaged} are made for the purpose.
 VIEWS: dict[str, tuple[str, ...]] = {
     "window": (str(SAMPLE), "--select", "_orig_mod.layers.0.attention.wq.weight"),
@@ -27,7 +28,13 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "missing": ("{broken}", "--filter", "state:missing"),
     "damaged": ("{damaged}",),
     "untied": ("{untied}", "--view", "tied"),
-    "statistics": (str(SAMPLE), "--select", "_orig_mod.layers.1.feed_forward.w1.weight", "--view", "statistics"),
+    "overview": (str(SAMPLE), "--view", "overview"),
+    "values": (str(SAMPLE), "--select", HEAD, "--view", "values"),
+    "distribution": (str(SAMPLE), "--select", HEAD, "--view", "plots/distribution"),
+    "heat": (str(SAMPLE), "--select", HEAD, "--view", "plots/heat"),
+    "layers": (str(SAMPLE), "--select", WEIGHT, "--view", "plots/layers"),
+    "scan": ("{poisoned}", "--view", "scan/start"),
+    "statistics": (str(SAMPLE), "--select", WEIGHT, "--view", "statistics"),
 }
 README = ("window", "pair")
 
@@ -52,7 +59,7 @@ def main() -> int:
 
 
 def make_sources(folder: Path) -> dict[str, str]:
-    """Make a checkpoint that lacks a layer, one whose head was trained apart, and one that is cut short."""
+    """Make a checkpoint that lacks a layer, one whose head was trained apart, a poisoned one, and one cut short."""
     from ckpt_gui import normalise, open_checkpoint, write
 
     whole = folder / "whole"
@@ -65,9 +72,19 @@ def make_sources(folder: Path) -> dict[str, str]:
     head = bytes(b ^ 1 if i % 64 == 0 else b for i, b in enumerate(data[begin:end]))
     extra = {**embedding, "data_offsets": [len(data), len(data) + len(head)]}
     save(folder / "untied", {**header, "lm_head.weight": extra}, data + head, whole)
+    begin, _ = header["model.layers.1.mlp.up_proj.weight"]["data_offsets"]
+    odd = data[:begin] + b"\xc0\x7f" + data[begin + 2 :]  # a NaN in bf16
+    begin, _ = header["model.layers.0.self_attn.o_proj.weight"]["data_offsets"]
+    row = 2 * header["model.layers.0.self_attn.o_proj.weight"]["shape"][1]
+    save(folder / "poisoned", header, odd[:begin] + bytes(row) + odd[begin + row :], whole)
     cut = folder / "damaged.safetensors"
     cut.write_bytes((whole / "model.safetensors").read_bytes()[:-50_000])
-    return {"broken": str(folder / "broken"), "untied": str(folder / "untied"), "damaged": str(cut)}
+    return {
+        "poisoned": str(folder / "poisoned"),
+        "broken": str(folder / "broken"),
+        "untied": str(folder / "untied"),
+        "damaged": str(cut),
+    }
 
 
 def split(path: Path) -> tuple[dict[str, dict], bytes]:

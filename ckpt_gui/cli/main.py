@@ -135,8 +135,10 @@ def _window_parser() -> Parser:
     parser.add_argument("--select", metavar="KEY", help="select this tensor")
     parser.add_argument("--filter", metavar="TEXT", help="show only tensors with this in their names")
     parser.add_argument(
-        "--view", metavar="NAME", help="plan, list, export, or a tab of the inspector: details, statistics, tied"
-    )
+        "--view", metavar="NAME",
+        help="list, plan, export, a page (overview, values, plots, plots/heat, scan, scan/start, compare), or a tab of "
+        "the inspector (details, statistics, tied)",
+    )  # fmt: skip
     parser.add_argument("--against", metavar="REF", help="compare with a checkpoint, a config.json or a known model")
     parser.add_argument("--fresh", action="store_true", help="start with the settings as they were delivered")
     parser.add_argument("--screenshot", metavar="OUT.png", help="draw the window into a picture and end")

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder
 from ckpt_gui.gui.hooks import caught, without_noise
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.pages import HasParts
 from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.screenshot import Shooter
 from ckpt_gui.gui.settings import Settings
@@ -47,7 +48,7 @@ def run(
         select: Key of the tensor to select.
         filter: Text for the filter box.
         against: What to compare with: a path, or the name of a known model.
-        view: `tree`, `list`, `plan`, `export`, or the name of a page or of a tab of the inspector.
+        view: `tree`, `list`, `plan`, `export`, the name of a page (or `page/part`) or of a tab of the inspector.
     """
     gc.set_threshold(100_000, 20, 100)  # a checkpoint is a million small values that never go away: half the time
     app = application()
@@ -166,10 +167,18 @@ def _arrange(
         window.notices.show_notice("select", "warning", f"There is no tensor `{select}` in this checkpoint.")
     if view in ("plan", "export"):
         window.commands.export() if view == "export" else window.docks["plan"].raise_()
-    elif view and view in window.page_tabs.names:
-        window.page_tabs.show_page(view)
-    elif view and view not in VIEWS and not _show_tab(window.inspector_panel, view):
+    elif view and view not in VIEWS and not _show_page(window, view) and not _show_tab(window.inspector_panel, view):
         window.notices.show_notice("view", "warning", f"There is no view {view}.")
+
+
+def _show_page(window: MainWindow, view: str) -> bool:
+    """Show a page by its name, or a part of it as `plots/heat`."""
+    name, _, part = view.partition("/")
+    if name not in window.page_tabs.names:
+        return False
+    window.page_tabs.show_page(name)
+    page = window.page_tabs.page(name)
+    return not part or (isinstance(page, HasParts) and page.turn_to(part))
 
 
 def _show_tab(inspector: Any, name: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from PySide6.QtWidgets import QWidget
 
@@ -22,12 +23,20 @@ from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 
 
+@runtime_checkable
+class HasParts(Protocol):
+    """A page of which a part can be asked for by name."""
+
+    def turn_to(self, name: str) -> bool:
+        """Show a part; return False if there is none of that name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page.
 
     Attributes:
-        name: Stable name; `--view NAME` shows it.
+        name: Stable name; `--view NAME` shows it, and `--view NAME/PART` a part of it.
         title: What its tab says; `&` marks the mnemonic.
         tip: What its tool tip says.
         make: Makes its widget.

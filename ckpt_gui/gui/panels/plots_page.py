@@ -115,14 +115,17 @@ class PlotsPage(QWidget):
         session.opening.connect(lambda _: self._forget())
         session.closed.connect(self._forget)
 
-    def turn_to(self, name: str) -> None:
-        """Turn to a kind of picture."""
+    def turn_to(self, name: str) -> bool:
+        """Turn to a kind of picture; return False if there is none of that name."""
+        if name not in self.buttons:
+            return False
         self.view = next(view for view in VIEWS if view.name == name)
         self.buttons[name].setChecked(True)
         self.stack.setCurrentWidget(self.canvases[name])
         self.target.setVisible(name == "cast")
         self._name("")
         self._calculate()
+        return True
 
     def _on_tensor(self, ref: TensorRef | None) -> None:
         if ref is not None and ref.dtype == self.target.currentData():  # a cast to its own type shows nothing

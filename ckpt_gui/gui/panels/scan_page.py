@@ -141,6 +141,12 @@ class ScanPage(QWidget):
         self.job.run(self.tr("Reading every weight"), work, self._done, self._failed)
         self._show_state()
 
+    def turn_to(self, name: str) -> bool:
+        """Start, if that is asked for."""
+        if name == "start":
+            self.start()
+        return name == "start"
+
     def _on_changed(self, snapshot: Snapshot) -> None:
         if self._source is not snapshot.source:
             self._forget()
