@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from ckpt_gui.core.casts import as_float, cast
+from ckpt_gui.core.file_map import HasRegions
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.overview import HasRegions
 from ckpt_gui.core.scan import scan, strip
 from ckpt_gui.core.stats import BINS, heat_map, tensor_stats
 from ckpt_gui.core.tensors import Source, TensorRef

@@ -7,19 +7,16 @@ once, except where it is said.
 from __future__ import annotations
 
 import heapq
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from ckpt_gui.core.dtypes import num_bytes
-from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.file_map import FileUse, file_uses
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.roles import EMBEDDING, HEAD, PARTS, Role, role_of
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 MOST = 10
-ALIGNED = 4096  # no alignment above that is told
 BLOCK_4BIT = 64  # weights that share a scale in the usual 4-bit formats (bitsandbytes' default)
 
 
@@ -41,25 +38,6 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class FileUse:
-    """How a file is filled.
-
-    Attributes:
-        name: Relative to the source.
-        size: Bytes that it seems to have.
-        on_disk: Bytes that it takes on the disk: fewer where it has holes or is compressed; None where nobody tells.
-        tensors: Tensors in it.
-        nbytes: Their bytes, shared ones once.
-    """
-
-    name: str
-    size: int
-    on_disk: int | None
-    tensors: int
-    nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
     """What the weights take in memory once they are loaded.
 
@@ -72,25 +50,6 @@ class Load:
     name: str
     nbytes: int
     note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """A run of bytes of a file.
-
-    Attributes:
-        begin: First byte.
-        end: The byte after the last.
-        kind: `tensor`, `header` (what stands before the first tensor) or `gap`.
-        keys: The tensors that lie there; empty for others.
-        aligned: The largest power of two that divides `begin`, at most `ALIGNED`.
-    """
-
-    begin: int
-    end: int
-    kind: str
-    keys: tuple[str, ...] = ()
-    aligned: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +107,7 @@ def overview(plan: Plan) -> Overview:
         by_dtype=tuple(sorted(_shares(weights, lambda entry, _: entry.ref.dtype), key=lambda s: -s.nbytes)),
         largest=tuple(heapq.nlargest(MOST, refs, key=lambda ref: ref.nbytes)),
         smallest=tuple(heapq.nsmallest(MOST, refs, key=lambda ref: ref.nbytes)),
-        files=tuple(_files(plan.source)),
+        files=file_uses(plan.source),
         loads=_loads(weights),
         aside=Share("aside", len(loose), sum(r.numel for r in loose), sum(r.nbytes for r in loose)),
     )
@@ -217,83 +176,3 @@ def _loads(weights: Weights) -> tuple[Load, ...]:
             f"half a byte a parameter and a scale for every {BLOCK_4BIT}; {kept}",
         ),
     )
-
-
-# -------------------------------------------------------------------------------------------------------------- files
-
-
-def _files(source: Source) -> Iterator[FileUse]:
-    places: dict[str, dict[tuple[object, ...], int]] = {file.name: {} for file in source.files}
-    counts = dict.fromkeys(places, 0)
-    for ref in source.refs:
-        if ref.file in places:
-            counts[ref.file] += 1
-            places[ref.file][ref.place] = ref.nbytes
-    for file in source.files:
-        yield FileUse(file.name, file.size, _on_disk(file.path), counts[file.name], sum(places[file.name].values()))
-
-
-def _on_disk(path: str) -> int | None:
-    """Return the bytes that the disk keeps of a file; None where the system does not say."""
-    try:
-        blocks = getattr(os.stat(path), "st_blocks", None)  # POSIX only
-    except OSError:
-        return None
-    return None if blocks is None else 512 * blocks
-
-
-@runtime_checkable
-class HasRegions(Protocol):
-    """A reader that knows where tensors lie in its file."""
-
-    def region(self, ref: TensorRef) -> tuple[int, int]:
-        """Return offset and length of a tensor that is one run of bytes.
-
-        Raises:
-            CheckpointError: It is none.
-        """
-
-
-def byte_map(source: Source, name: str) -> tuple[ByteRange, ...]:
-    """Return what lies where in a file, from its first byte to its last.
-
-    Args:
-        source: The opened checkpoint.
-        name: One of its files.
-
-    Returns:
-        Runs in order; empty where the container does not tell. Tensors that are not one run of bytes lie in gaps.
-    """
-    size = next(file.size for file in source.files if file.name == name)
-    reader: object = source.readers.get(name)
-    if not isinstance(reader, HasRegions):
-        return ()
-    keys: dict[tuple[int, int], list[str]] = {}
-    for ref in source.refs:
-        if ref.file == name and ref.nbytes:
-            try:
-                begin, length = reader.region(ref)
-            except CheckpointError:  # a strided or packed one
-                continue
-            keys.setdefault((begin, begin + length), []).append(ref.full_key)
-    return tuple(_filled(sorted(keys.items()), size))
-
-
-def _filled(tensors: Iterable[tuple[tuple[int, int], list[str]]], size: int) -> Iterator[ByteRange]:
-    at = 0
-    for (begin, end), keys in tensors:
-        if begin > at:
-            yield ByteRange(at, begin, "gap" if at else "header", (), _alignment(at))
-        yield ByteRange(begin, end, "tensor", tuple(keys), _alignment(begin))
-        at = max(at, end)
-    if at < size:
-        yield ByteRange(at, size, "gap" if at else "header", (), _alignment(at))
-
-
-def _alignment(offset: int) -> int:
-    """Return the largest power of two that divides an offset, within reason.
-
-    >>> _alignment(192), _alignment(0)
-    (64, 4096)
-    """
-    return min(offset & -offset, ALIGNED) if offset else ALIGNED

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ckpt_gui.core.file_map import ByteRange, byte_map
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.overview import ByteRange, byte_map, overview
+from ckpt_gui.core.overview import overview
 from ckpt_gui.core.tokens import vocabulary
 from tests import builders
 from tests.core import models

@@ -22,7 +22,7 @@ from ckpt_gui.core.tables import (
     values_table,
 )
 from ckpt_gui.core.values import read_values
-from tests.core.test_stats import make
+from tests.core.stats.arrays import make
 
 
 def read(table: Table) -> list[list[str]]:

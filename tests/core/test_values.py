@@ -16,7 +16,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.stats import pattern_values, tensor_stats
 from ckpt_gui.core.tensors import Blocks, Source, TensorRef
 from ckpt_gui.core.values import parse_index, read_values, shape_of
-from tests.core.test_stats import Memory, make
+from tests.core.stats.arrays import Memory, make
 
 
 def read(dtype: str, array: np.ndarray[Any, Any], index: str) -> np.ndarray[Any, Any]:

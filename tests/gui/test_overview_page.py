@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from ckpt_gui.core.overview import ByteRange
+from ckpt_gui.core.file_map import ByteRange
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels.overview_page import OverviewPage
 from ckpt_gui.gui.theme import Theme

@@ -14,7 +14,7 @@ import pytest
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.scan import Strip
 from ckpt_gui.core.stats import cast_stats, heat_map, pair_stats, tensor_stats
-from tests.core.test_stats import bf16, make
+from tests.core.stats.arrays import bf16, make
 
 pytest.importorskip("matplotlib")
 

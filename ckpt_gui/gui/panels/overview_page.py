@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QComboBox, QWidget
 
+from ckpt_gui.core.file_map import ByteRange, byte_map
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.overview import ByteRange, Overview, byte_map, overview
+from ckpt_gui.core.overview import Overview, overview
 from ckpt_gui.core.roles import Role, role_of
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job

@@ -10,8 +10,8 @@ from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from ckpt_gui.core.file_map import ByteRange
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.overview import ByteRange
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em, tip_text
