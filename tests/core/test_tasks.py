@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ckpt_gui.core.against import against
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.tasks import is_backbone
 from ckpt_gui.core.plan import Plan, account
@@ -119,6 +121,14 @@ def test_a_backbone_by_choice() -> None:
 def test_a_head_that_is_there_is_kept_whatever_is_chosen() -> None:
     plan = models.plan(models.state("hf"), models.config(), tie="none")
     assert "lm_head.weight" in {e.key for e in retarget(plan, Target("hf")).entries}
+
+
+def test_a_classifier_beside_its_config(tmp_path: Path) -> None:
+    """The config's own family has a language model's head; the checkpoint says that here it has another."""
+    plan = headed("score", 3)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(models.config(architectures=["LlamaForSequenceClassification"])))
+    assert against(plan, str(path)).findings == ()
 
 
 @pytest.mark.parametrize(
