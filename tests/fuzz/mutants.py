@@ -49,6 +49,7 @@ ALLOWED = {
     "D13": ("opened: missing-tensor", "a tensor without data: named"),
     "D14": ("opened: ambiguous-archive", "one record that is described in two ways: its tensor is not read"),
     "D15": ("opened: legacy-container", "a form that the reference reads no more"),
+    "D16": ("refused: not-a-checkpoint", "an archive whose records have the right names but for case"),
 }
 _IDS = {verdict: number for number, (verdict, _) in ALLOWED.items()}
 

@@ -170,8 +170,9 @@ def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
     if claimed is None or claimed == once:
         return []
     sums = {sum(ref.nbytes for ref in refs), once}
-    if claimed in sums:
+    is_number = type(claimed) in (int, float)
+    if is_number and claimed in sums:
         return []
-    shown = safe_text(str(claimed), 40)
+    shown = safe_text(str(claimed), 40) if is_number else "no number of"
     message = f"{show_path(index.name)} claims a total size of {shown} bytes; it is {max(sums):,}."
     return [Finding("index-stale", "warning", message, fix=INDEX_FIX)]

@@ -14,7 +14,7 @@ from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.pickle_records import stray_pickles
 from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
-from ckpt_gui.core.formats.torch_zip import TorchZipReader, find_storages, is_swapped, record_checksums
+from ckpt_gui.core.formats.torch_zip import TorchZipReader, find_storages, is_swapped, record_checksums, refuse_twins
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.formats.zip_archive import Archive
 from ckpt_gui.core.tensors import TensorRef
@@ -34,6 +34,7 @@ def read_script(archive: Archive, name: str) -> TorchFile:
         CheckpointError: It is damaged, or asks for more than is allowed.
     """
     file = archive.file
+    refuse_twins(archive)
     result = load_pickle(archive.content(archive.records["data.pkl"], MAX_BYTES), where="data.pkl")
     storages = find_storages(archive)
     swapped = is_swapped(archive)

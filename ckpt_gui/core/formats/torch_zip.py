@@ -20,7 +20,7 @@ from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.formats.verify import Checked
-from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
+from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record, archive_error
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 
@@ -130,6 +130,7 @@ def read_torch(archive: Archive, name: str) -> TorchFile:
 
 def _read(archive: Archive, name: str) -> TorchFile:
     file = archive.file
+    refuse_twins(archive)
     pickled = _find_pickle(archive)
     swapped = is_swapped(archive)
     storages = find_storages(archive)
@@ -152,6 +153,20 @@ def _version(archive: Archive) -> list[Finding]:
         return []
     message = f"{show_path(archive.file.name)} has no record `version`: torch refuses it, although its data is whole."
     return [Finding("metadata-format", "warning", message, fix="The export writes it.")]
+
+
+def refuse_twins(archive: Archive) -> None:
+    """Raise if two records have one name without regard to case: torch looks for them so.
+
+    Raises:
+        CheckpointError: `ambiguous-archive`.
+    """
+    seen: dict[str, str] = {}
+    for name in archive.records:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            what = f"records `{safe_text(other)}` and `{safe_text(name)}` differ in case only"
+            raise archive_error(archive.file, what, code="ambiguous-archive")
 
 
 def _find_pickle(archive: Archive) -> Record:

@@ -61,6 +61,13 @@ def test_cancel(tmp_path):
         open_checkpoint(sharded(tmp_path / "m"), cancelled=lambda: True)
 
 
+@pytest.mark.case(44)
+@pytest.mark.parametrize("total", [[], {}, "16", True, 1e300, -1.5, 10**400, [[[]]]])
+def test_a_total_that_is_none(tmp_path, total):
+    with open_checkpoint(sharded(tmp_path / "m", total=total)) as source:
+        assert problems(source) == [("index-stale", "warning", False)]
+
+
 INDEX_CASES = {
     "ghost key": ({"a": SHARDS[0], "b": SHARDS[1], "c": SHARDS[1]}, 16, ("index-stale", "warning", False)),
     "wrong shard": ({"a": SHARDS[1], "b": SHARDS[1], "x": SHARDS[0]}, None, ("index-stale", "warning", False)),

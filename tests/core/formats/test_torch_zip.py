@@ -301,6 +301,8 @@ GOOD = b.state_dict_bytes({"w": W})
 PICKLE = ("a/data.pkl", b.pickled(b.dict_of({})))
 ARCHIVES = {
     "pickle twice": (zip_of(PICKLE, PICKLE), "ambiguous-archive"),
+    "pickle twice but for case": (zip_of(PICKLE, ("a/DATA.pkl", PICKLE[1])), "ambiguous-archive"),
+    "pickle in another case": (zip_of(("a/Data.pkl", PICKLE[1])), "not-a-checkpoint"),
     "two roots": (zip_of(PICKLE, ("b/data/0", b"")), "ambiguous-archive"),
     "leads out": (zip_of(PICKLE, ("a/../../x", b"")), "ambiguous-archive"),
     "absolute": (zip_of(("/a/data.pkl", PICKLE[1])), "ambiguous-archive"),
