@@ -23,6 +23,7 @@ from ckpt_gui.core.shape_ops import Symbol, seen_as, size_of, symbols_of
 
 CHANNELS = 3  # of an image: red, green, blue
 _MOST_TILES = 64  # what no model comes near
+LOST_FIX = "Choose a layout that holds them, such as hf."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,14 @@ class TilePlaces:
         shape = self.shape([p.shape for p in parts], dims)
         return _Rows(parts[0], shape) if self.to == "rows" else _Grid(parts[0], shape)
 
+    def lost(self, rows: Stream, dims: Mapping[str, int]) -> str:
+        """Return why rows can not be a grid, in a sentence; empty if they can.
+
+        Raises:
+            CheckpointError: They are not those of tiles at all.
+        """
+        return _Grid(rows, TilePlaces(self.patches, self.width, "grid").shape([rows.shape], dims)).lost()
+
     def describe(self, dims: Mapping[str, int]) -> str:
         """Say what happens, for a person."""
         if self.to == "rows":
@@ -169,8 +178,8 @@ class _Grid(_Tiles):
         super().__init__(rows, shape, shape[0], math.prod(shape[2:]))
 
     def read_into(self, start: int, out: Bytes) -> None:
-        if start == 0:
-            self._compare()
+        if start == 0 and (text := self.lost()):
+            raise CheckpointError("unknown-layout", text, fix=LOST_FIX)
         for at in range(0, out.nbytes, self.unit):
             tile = _source(self.tiles, *divmod((start + at) // self.unit, self.tiles))
             if tile is None:
@@ -178,12 +187,8 @@ class _Grid(_Tiles):
             else:
                 self._read(tile, out[at : at + self.unit])
 
-    def _compare(self) -> None:
-        """Refuse rows that are not those of one grid.
-
-        Raises:
-            CheckpointError: Some differ.
-        """
+    def lost(self) -> str:
+        """Return which rows are not those of one grid, in a sentence; empty if all are."""
         import numpy as np
 
         found, wanted = np.empty(self.unit, np.uint8), np.empty(self.unit, np.uint8)
@@ -197,7 +202,11 @@ class _Grid(_Tiles):
                 else:
                     wanted[:] = 0
                 if (found != wanted).any():
-                    raise _not_one_grid(row, place)
+                    return (
+                        "The encoder adds other values to a tile at the same place in images of other shapes (row "
+                        f"{row}, tile {place}), which a grid can not hold: the model was trained so with transformers."
+                    )
+        return ""
 
 
 @lru_cache
@@ -209,11 +218,3 @@ def _source(tiles: int, row: int, column: int) -> int | None:
         return None
     _, number, place = max(fitting)
     return number * tiles + place
-
-
-def _not_one_grid(row: int, place: int) -> CheckpointError:
-    text = (
-        f"The encoder adds other values to a tile at the same place in images of other shapes (row {row}, tile "
-        f"{place}), which a grid can not hold: the model was trained so with transformers."
-    )
-    return CheckpointError("unknown-layout", text, fix="Choose a layout that holds them, such as hf.")

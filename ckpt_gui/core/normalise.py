@@ -19,6 +19,7 @@ from ckpt_gui.core.passes.detect import lacks_table
 from ckpt_gui.core.passes.ties import judge_ties, pair_key
 from ckpt_gui.core.plan import Entry, Evidence, Plan, Policy, Replica, TieName, account
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tile_rows import look_at_rows
 
 BLOCK = 1 << 20
 Progress = Callable[[str, int, int], None]
@@ -74,6 +75,8 @@ def probe(
     """
     plan = _ask_transformers(plan, progress, cancelled)
     evidence = _probe_pair(plan, budget, progress, cancelled)
+    if (rows := look_at_rows(plan, budget, cancelled)) != evidence.rows:
+        evidence = dataclasses.replace(evidence, rows=rows)
     return _probe_ranks(plan, evidence, budget, progress, cancelled) if plan.source.ranks else evidence
 
 

@@ -169,12 +169,14 @@ class Evidence:
         replicas: Name of a group of copies (see `Replica`) → `equal` or `different`.
         repeat: How many neighbouring ranks hold the same key/value heads; 0 if that was not looked at.
         saved: What transformers writes for the config, where no table has its family; None if it was not asked.
+        rows: Full key of what has a row for each shape of an image → why these are not of one grid; empty if they are.
     """
 
     pairs: Mapping[tuple[str, str], TieName] = field(default_factory=dict)
     replicas: Mapping[tuple[str, ...], TieName] = field(default_factory=dict)
     repeat: int = 0
     saved: Saved | None = None
+    rows: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

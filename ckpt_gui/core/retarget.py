@@ -41,6 +41,7 @@ from ckpt_gui.core.plan import Dropped, Entry, Plan, Step, carried
 from ckpt_gui.core.program_limits import limits
 from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.tensors import ForeignObject, Sidecars, TensorSpec
+from ckpt_gui.core.tile_rows import lost_rows
 from ckpt_gui.core.vision_config import vision_findings
 
 GB = 10**9
@@ -158,6 +159,7 @@ def retarget(plan: Plan, target: Target) -> Export:
     config = _config(plan, target)
     export = _with_files(export, config)
     findings = (*_settled(plan, export), *_refusals(export, config), *lacking, *misplaced, *told)
+    findings += tuple(lost_rows(export.entries, plan.evidence.rows))
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
 

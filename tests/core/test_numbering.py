@@ -98,3 +98,25 @@ def test_an_adapter_alone_does_not_tell_the_numbers() -> None:
     made = made.replace(family=BY_NAME["mllama"])
     blocked = retarget(made, Target("hf")).blocked
     assert any("another number there" in f.message for f in blocked)
+
+
+def test_rows_for_tiles_that_no_grid_has_are_refused_before_anything_is_written() -> None:
+    """Training with transformers may give a tile other values in images of other shapes."""
+    state = hub_state("mllama")
+    key = "vision_model.post_tile_positional_embedding.embedding.weight"
+    state[key] = state[key].copy()
+    state[key][2, 5] += 1  # the first of two tiles side by side
+    plan = models.plan(state, config("mllama"))
+    assert plan.findings == ()
+    for layout, count in (("hf", 0), ("hf-fused", 0), ("meta", 1), ("torchtune", 1)):
+        blocked = retarget(plan, Target(layout)).blocked
+        assert [f.keys for f in blocked] == [(key,)] * count
+        assert all("a grid can not hold" in f.message for f in blocked)
+    assert retarget(normalise(models.source(state, config("mllama"))), Target("meta")).blocked == ()  # not looked at
+
+
+def test_rows_of_another_shape_are_the_checks_affair() -> None:
+    state = hub_state("mllama")
+    key = "vision_model.post_tile_positional_embedding.embedding.weight"
+    state[key] = state[key][:, :-1].copy()
+    assert models.codes(models.plan(state, config("mllama"))) == ["shape-mismatch"]
