@@ -244,4 +244,4 @@ def ffn_formula(hidden: int, ffn: int) -> tuple[int, float | None]:
             for value in {math.floor(exact * 10**digits) / 10**digits, math.ceil(exact * 10**digits) / 10**digits}:
                 if meta_ffn(hidden, step, value) == ffn:
                     return step, value
-    return 1, exact
+    return 1, (ffn + 0.5) / max(int(2 * 4 * hidden / 3), 1)  # half a row more: what is multiplied is cut off

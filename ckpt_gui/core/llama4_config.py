@@ -1,9 +1,9 @@
 """Llama 4's fields in params.json and in config.json.
 
 Both state all of the text model but the lengths, and of the encoder what its tensors do not show. Meta's file gives the
-widths by a formula; where none of its numbers gives a width that a model has, the nearest is written and the program
-would refuse the file, which is then told. Sources: Meta llama-models `models/llama4/args.py`, `moe.py`, `model.py`;
-transformers 4.57 `configuration_llama4.py`, `convert_llama4_weights_to_hf.py`.
+widths by a formula, of which the shortest numbers are written that give those of the model. Sources: Meta llama-models
+`models/llama4/args.py`, `moe.py`, `model.py`; transformers 4.57 `configuration_llama4.py`,
+`convert_llama4_weights_to_hf.py`.
 """
 
 from __future__ import annotations
@@ -114,8 +114,11 @@ def _widths(dims: Mapping[str, int], args: dict[str, Any]) -> dict[str, Any]:
                     fields = {"multiple_of": step, "ffn_dim_multiplier": factor, "ffn_exp": exp, "moe_args": moe_args}
                     if expert_ffn(hidden, fields) == ffn:
                         return fields
-    return {"multiple_of": 1, "ffn_dim_multiplier": dense / base, "ffn_exp": 1.5 * ffn * base / (dense * hidden),
-            "moe_args": {**args, "capacity_factor": 1.0, "auto_scale_F": False}}  # fmt: skip
+    factor = (dense + 0.5) / base  # half a row more: what is multiplied is cut off
+    inner = math.ceil(2 * ffn / factor)
+    exp = (math.ceil(1.5 * inner) + 0.5) / hidden
+    moe_args = {**args, "capacity_factor": 1.0, "auto_scale_F": True}
+    return {"multiple_of": 1, "ffn_dim_multiplier": factor, "ffn_exp": exp, "moe_args": moe_args}
 
 
 def _rounded(value: float) -> list[float]:

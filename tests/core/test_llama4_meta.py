@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ckpt_gui.core.config_write import hf_config, meta_params
 from ckpt_gui.core.families.registry import BY_NAME
@@ -180,6 +182,15 @@ def test_widths_are_found_again(ffn: int, dense: int) -> None:
     )
     dims = read_params(made).dims
     assert (dims["ffn"], dims["dense_ffn"], dims["experts"]) == (ffn, dense, 5)
+
+
+@given(st.integers(16, 9000), st.integers(1, 20000), st.floats(0.1, 1.9))
+def test_widths_of_any_size(hidden: int, ffn: int, share: float) -> None:
+    """Dense layers of up to twice the usual width."""
+    dense = max(int(8 * hidden / 3 * share), 1)
+    sizes = TENSORS | {"hidden": hidden, "ffn": ffn, "dense_ffn": dense}
+    dims = read_params(meta_params(BY_NAME["llama4"], read_config(config("llama4")), sizes)).dims
+    assert (dims["ffn"], dims["dense_ffn"]) == (ffn, dense)
 
 
 def test_the_text_model_gets_a_flat_config() -> None:
