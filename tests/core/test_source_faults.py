@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,13 +168,14 @@ except CheckpointError as error:
 
 @pytest.mark.case(89)
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    path = builders.write(tmp_path / "x.safetensors", builders.safetensors_bytes({"a": np.zeros(1, np.float32)}))
-    path.chmod(0)
-    for parent in (tmp_path, *tmp_path.parents):
-        if os.access(parent, os.W_OK) and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o055)
-    done = subprocess.run([sys.executable, "-c", AS_NOBODY, str(path)], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("closed", ["file", "folder"])
+def test_a_file_that_may_not_be_read(closed: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = builders.write(Path(folder) / "x.bin", builders.safetensors_bytes({"a": np.zeros(1, np.float32)}))
+        path.chmod(0 if closed == "file" else 0o644)
+        path.parent.chmod(0o755 if closed == "file" else 0)
+        done = subprocess.run([sys.executable, "-c", AS_NOBODY, str(path)], capture_output=True, text=True, check=False)
+        path.parent.chmod(0o700)
     assert done.stdout.startswith("not-a-checkpoint"), done.stderr
     assert "permission denied" in done.stdout
 

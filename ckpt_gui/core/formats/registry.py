@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.files import HeldFile, explain_os_error, show_path
 from ckpt_gui.core.formats.gguf import read_gguf
 from ckpt_gui.core.formats.npz import is_npz, read_npz
 from ckpt_gui.core.formats.parts import Part
@@ -150,10 +150,13 @@ def check_path(path: str) -> None:
             fix="Download it and open the local copy.",
             path=path,
         )
-    if "\x00" in path or not os.path.lexists(path):
-        raise CheckpointError(
-            "not-a-checkpoint", f"{show_path(path)} cannot be opened: there is no such file or folder.", path=path
-        )
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # the last one: a NUL in the path
+        text = f"{show_path(path)} cannot be opened: there is no such file or folder."
+        raise CheckpointError("not-a-checkpoint", text, path=path) from error
+    except OSError as error:
+        raise explain_os_error(error, path) from error
 
 
 def stop_if(cancelled: IsCancelled | None) -> None:
