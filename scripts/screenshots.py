@@ -1,7 +1,8 @@
 """Draw the pictures of the documentation: every view, light and dark, by the program's own `--screenshot`.
 
-`python scripts/screenshots.py [--out docs/pictures] [--scale 2] [--all]`. Without `--all` only the pictures that the
-README shows are drawn.
+`python scripts/screenshots.py [--out docs/pictures] [--scale 2] [--all] [--model FOLDER]`. Without `--all` only the
+pictures of the sample that the README shows are drawn; with a model (SmolLM2-135M as `make_real_model.py` makes it)
+those of the pages that are about numbers, from it and from copies: a poisoned one, and one whose head was trained apart.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from number_pictures import poison
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = Path("resources/sample/tiny-llama-compiled.pt")  # relative to ROOT: pictures show no folder of this machine
@@ -37,6 +40,14 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "statistics": (str(SAMPLE), "--select", WEIGHT, "--view", "statistics"),
 }
 README = ("window", "pair")
+NAME = "smollm2-135m"
+MODEL_VIEWS: dict[str, tuple[str, ...]] = {
+    "model-overview": (NAME, "--view", "overview"),
+    "model-scan": (f"{NAME}-poisoned", "--view", "scan/start"),
+    "model-pair": (f"{NAME}-untied", "--view", "tied"),
+    "model-heat": (f"{NAME}-poisoned", "--select", "model.layers.7.mlp.up_proj.weight", "--view", "plots/heat"),
+    "model-layers": (f"{NAME}-poisoned", "--select", "model.layers.7.mlp.down_proj.weight", "--view", "plots/layers"),
+}
 
 
 def main() -> int:
@@ -45,9 +56,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
     parser.add_argument("--scale", default="1")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--model", type=Path)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        if args.model is not None:
+            draw_model(args.model, args.out, args.scale, Path(folder))
+            return 0
         made = make_sources(Path(folder))
         for scheme in ("light", "dark"):
             for name in VIEWS if args.all else README:
@@ -111,18 +126,45 @@ def save(folder: Path, header: dict[str, dict], data: bytes, whole: Path) -> Non
     shutil.copy(whole / "config.json", folder)
 
 
-def draw(picture: Path, words: list[str], scheme: str, scale: str, folder: Path) -> None:
+def draw(picture: Path, words: list[str], scheme: str, scale: str, folder: Path, *, at: Path = ROOT) -> None:
     """Draw one picture by the program itself."""
-    run(picture, ["-m", "ckpt_gui.cli.main", *words, "--screenshot", str(picture)], scheme, scale, folder)
+    picture = picture.resolve()
+    run(picture, ["-m", "ckpt_gui.cli.main", *words, "--screenshot", str(picture)], scheme, scale, folder, at=at)
 
 
-def run(picture: Path, words: list[str], scheme: str, scale: str, folder: Path) -> None:
+def draw_model(model: Path, out: Path, scale: str, folder: Path) -> None:
+    """Draw the pages that are about numbers, from a real model and two copies of it."""
+    for name in (NAME, f"{NAME}-poisoned", f"{NAME}-untied"):
+        shutil.copytree(model, folder / name)
+    poison(folder / f"{NAME}-poisoned")
+    train_head(folder / f"{NAME}-untied")
+    for scheme in ("light", "dark"):
+        for name, words in MODEL_VIEWS.items():
+            draw(out / f"{name}-{scheme}.png", list(words), scheme, scale, folder, at=folder)
+
+
+def train_head(folder: Path) -> None:
+    """Give a tied model a head of its own that differs in the rows of a few tokens."""
+    header, data = split(folder / "model.safetensors")
+    embedding = header["model.embed_tokens.weight"]
+    begin, end = embedding["data_offsets"]
+    head, row = bytearray(data[begin:end]), 2 * embedding["shape"][1]
+    for token in (198, 2683, 28100):
+        head[token * row : (token + 1) * row] = data[begin + (token + 1) * row : begin + (token + 2) * row]
+    whole = {**header, "lm_head.weight": {**embedding, "data_offsets": [len(data), len(data) + len(head)]}}
+    text = json.dumps({"__metadata__": {"format": "pt"}, **whole}).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data + bytes(head))
+
+
+def run(picture: Path, words: list[str], scheme: str, scale: str, folder: Path, *, at: Path = ROOT) -> None:
     """Run Python in a fresh process with settings of its own; it shall have drawn a picture."""
     home = folder / f"settings-{scheme}"
     (home / "ckpt_gui").mkdir(parents=True, exist_ok=True)
     (home / "ckpt_gui" / "ckpt_gui.ini").write_text(f"[view]\nscheme={scheme}\n")
     environment = {**os.environ, "XDG_CONFIG_HOME": str(home), "QT_QPA_PLATFORM": "offscreen", "QT_SCALE_FACTOR": scale}
-    done = subprocess.run([sys.executable, *words], env=environment, cwd=ROOT, timeout=300, check=False)
+    environment["PYTHONPATH"] = str(ROOT)
+    done = subprocess.run([sys.executable, *words], env=environment, cwd=at, timeout=300, check=False)
     if done.returncode not in (0, 2) or not picture.exists():  # 2: the checkpoint could not be opened, as was meant
         raise SystemExit(f"{picture.name} was not drawn (status {done.returncode}).")
     print(picture)

@@ -44,7 +44,7 @@ class HeatPlot(Plot):
         exact = "Values" if found.true_values and layer == "mean" else _TITLES[layer]
         step = "" if found.true_values else f" of {found.row_step} × {found.column_step}"
         bad = int(found.bad.sum())
-        odd = f"; {bad:,} elements are not finite" if bad else ""
+        odd = f"; {bad:,} not finite" if bad else ""
         titled(self.axes, f"{exact}{step}{odd}")
 
     def _colour(self) -> None:

@@ -231,6 +231,16 @@ class ScanPage(QWidget):
             self.findings.addWidget(card)
         self.findings.addStretch()
         self.area.setVisible(bool(findings))
+        if findings:
+            self._share_height()
+
+    def _share_height(self) -> None:
+        """Give the findings the height that they need, up to the larger half."""
+        inside = self.area.widget()
+        needed = inside.heightForWidth(max(self.width() - 4 * GRID, 1)) if inside.hasHeightForWidth() else 0
+        height = self.split.height()
+        upper = min(max(needed, inside.sizeHint().height()) + GRID, height * 55 // 100)
+        self.split.setSizes([upper, height - upper])
 
     def _ask_where(self) -> None:
         path = ask_report_path(self, "scan-report")
