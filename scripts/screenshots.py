@@ -2,7 +2,7 @@
 
 `python scripts/screenshots.py [--out docs/pictures] [--scale 2] [--all] [--model FOLDER]`. Without `--all` only the
 pictures of the sample that the README shows are drawn; with a model (SmolLM2-135M as `make_real_model.py` makes it)
-those of the pages that are about numbers, from it and from copies: a poisoned one, and one whose head was trained apart.
+those of the pages that are about numbers, from it and from copies: a poisoned one, one with a trained head.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_a_heat_map_keeps_the_numbers_of_rows_and_marks_what_is_not_finite() -> 
     low, high = plot.image.get_clim()
     assert low == -high
     assert plot.image.get_array().mask[0].all()
-    assert "Mean of blocks of 3 × 4; 600 elements are not finite" in texts(plot.figure)
+    assert "Mean of blocks of 3 × 4; 600 not finite" in texts(plot.figure)
     plot.show(found, "abs_max")
     assert plot.image.get_clim()[0] == 0
     drawn(plot.figure)

@@ -84,7 +84,7 @@ class ScanPage(QWidget):
         head.addWidget(self.start_button)
         head.addWidget(self.summary, 1)
         head.addWidget(self.report_button)
-        body = ScrollBody()
+        self._body = body = ScrollBody()
         self.findings.setContentsMargins(0, 0, 0, 0)
         self.findings.setSpacing(GRID)
         body.setLayout(self.findings)
@@ -236,7 +236,7 @@ class ScanPage(QWidget):
 
     def _share_height(self) -> None:
         """Give the findings the height that they need, up to the larger half."""
-        inside = self.area.widget()
+        inside = self._body
         needed = inside.heightForWidth(max(self.width() - 4 * GRID, 1)) if inside.hasHeightForWidth() else 0
         height = self.split.height()
         upper = min(max(needed, inside.sizeHint().height()) + GRID, height * 55 // 100)
