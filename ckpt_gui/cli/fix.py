@@ -29,6 +29,7 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.api import merged, open_adapter, read_base
 from ckpt_gui.core.errors import CheckpointError, worst_first
+from ckpt_gui.core.export import GB, Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import TIE_CHOICES
@@ -46,7 +47,7 @@ from ckpt_gui.core.report import (
     written_sentence,
 )
 from ckpt_gui.core.report.as_file import report_text
-from ckpt_gui.core.retarget import GB, Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Sidecars, Source
 from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
 

@@ -17,7 +17,7 @@ from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
 from ckpt_gui.core.plan import Entry, Step
 
 if TYPE_CHECKING:
-    from ckpt_gui.core.retarget import Export
+    from ckpt_gui.core.export import Export
 
 EXAMPLES = 4
 

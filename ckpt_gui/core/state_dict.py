@@ -12,6 +12,7 @@ from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.exprs import Expr, leaves
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.formats.sidecars import read_json
@@ -23,7 +24,7 @@ from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.replace_ops import PutRows, Replace
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.shape_ops import Concat, Pick, Regroup, Stack, Take, Transpose, size_of
 from ckpt_gui.core.tensors import Sidecars, TensorRef
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ckpt_gui.core.diff import STATES, Row
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import natural
 from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.retarget import Export
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})

@@ -23,12 +23,13 @@ import numpy as np
 
 from ckpt_gui.core.config_write import hf_config
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Export
+from ckpt_gui.core.export_config import export_dtype
 from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, run_jobs, unchecked
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.verify import changed_files, verify_used
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import OutFile, plan_files
-from ckpt_gui.core.retarget import Export, export_dtype
 from ckpt_gui.core.target_folder import check_target, commit, copy_file, free_bytes, staged, write_text
 from ckpt_gui.core.tensors import Source, TensorRef
 

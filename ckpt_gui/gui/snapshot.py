@@ -8,11 +8,12 @@ from pathlib import Path
 
 from ckpt_gui.core.against import Against
 from ckpt_gui.core.diff import Diff, diff_expected
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Evidence, Plan, Policy, Step
-from ckpt_gui.core.retarget import Export, Target, retarget, with_base
+from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tree import CheckpointIndex, tree_places
 from ckpt_gui.gui.decisions import Decisions

@@ -12,9 +12,10 @@ from pathlib import Path
 
 def export(source: str, folder: str, layout: str, workers: str) -> dict[str, float]:
     """Export with our writer; return the seconds of writing and of verifying."""
+    from ckpt_gui.core.export import Target
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import understand
-    from ckpt_gui.core.retarget import Target, retarget
+    from ckpt_gui.core.retarget import retarget
     from ckpt_gui.core.writer import write_export
 
     with open_checkpoint(source) as opened:

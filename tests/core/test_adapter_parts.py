@@ -10,6 +10,7 @@ import pytest
 
 from ckpt_gui import normalise, open_checkpoint, write
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.merge_ops import MergeBias
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import understand
@@ -17,7 +18,7 @@ from ckpt_gui.core.ops import RefStream
 from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.replace_ops import PutRows
 from ckpt_gui.core.report import check_json
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.test_adapters import (
     EMBEDDING,

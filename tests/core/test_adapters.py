@@ -14,6 +14,7 @@ from ckpt_gui.core.adapters import untried_patterns
 from ckpt_gui.core.casts import cast
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.merge_ops import MergeLora
@@ -22,7 +23,7 @@ from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.ops import RefStream
 from ckpt_gui.core.plan import Plan, Policy
 from ckpt_gui.core.report import check_document, check_json
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Sidecars
 from ckpt_gui.core.text import plain
 from ckpt_gui.core.writer import write_export

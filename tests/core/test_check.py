@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import SEVERITIES, worst_first
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 

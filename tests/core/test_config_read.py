@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.model_config import meta_ffn, read_config, read_params
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 LLAMA3 = {

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.config_write import ffn_formula, hf_config, meta_params
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.model_config import ModelConfig, meta_ffn, read_config, read_params
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.test_config_read import LLAMA3, RELEASES
 

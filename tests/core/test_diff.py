@@ -9,7 +9,8 @@ import pytest
 
 from ckpt_gui import diff
 from ckpt_gui.core.diff import STATES, Row, diff_expected
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 FREQS = np.zeros(4, np.float32)

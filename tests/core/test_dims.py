@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.plan import Plan, account
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 TRUE = {"hidden": 24, "layers": 3, "heads": 4, "kv_heads": 2, "head_dim": 8, "ffn": 40, "vocab": 50}

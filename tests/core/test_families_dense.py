@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.against import against
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.schema import Family, check_family
 from ckpt_gui.core.fill import open_part
@@ -20,7 +21,7 @@ from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.plan import Plan, Policy, account
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.shape_ops import size_of
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.writer import use_with, write_export

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.keys import index_names
 from ckpt_gui.core.plan import account
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.models import State
 from tests.core.own_layouts import deepseek_own, deepseek_titan, gpt_oss_openai, gpt_oss_titan

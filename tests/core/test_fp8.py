@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.unpack_ops import e4m3
 from ckpt_gui.core.writer import write_export
 from tests import builders as b

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.against import against
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.generic import Saved, family_of, saved_for
 from ckpt_gui.core.families.schema import check_family
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 from tests.core import models
 

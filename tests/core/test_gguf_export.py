@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from ckpt_gui import normalise, write
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import gguf as gguf_format
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.ggml_blocks import DECODERS, decode
 from ckpt_gui.core.normalise import Policy
 from ckpt_gui.core.report import facts
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests import builders as b
 from tests.core.formats.test_gguf import gguf, text, value
 

@@ -25,7 +25,8 @@ import os, signal, sys
 from ckpt_gui.core import fill
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 
 source, target, shard = sys.argv[1:4]

@@ -9,6 +9,7 @@ import pytest
 
 from ckpt_gui.core.against import against
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.known import KNOWN, find_known
 from ckpt_gui.core.families.known_config import known_config
 from ckpt_gui.core.families.layer_kinds import layer_kinds
@@ -17,7 +18,7 @@ from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.passes.check import expected
 from ckpt_gui.core.plan import Plan, Policy, Tie
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source, TensorRef
 
 

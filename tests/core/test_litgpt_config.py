@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.flat_yaml import dump, load
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.litgpt_config import config_of_lit
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 from tests.core import models
 

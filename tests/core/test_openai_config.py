@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.model_config import read_config
 from ckpt_gui.core.openai_config import is_openai, to_hugging_face, to_openai
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.own_layouts import gpt_oss_openai
 from tests.core.test_families_fused import config, hub_state

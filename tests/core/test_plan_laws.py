@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.fill import open_part
 from ckpt_gui.core.normalise import normalise, understand
@@ -20,7 +21,7 @@ from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.passes.unwrap import unwrap
 from ckpt_gui.core.plan import Plan, Policy, account
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from tests.core import models
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise, probe, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_json
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 from tests import builders
 from tests.core import models

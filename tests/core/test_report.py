@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.plan import Plan, Policy
 from ckpt_gui.core.report import (
@@ -23,7 +24,7 @@ from ckpt_gui.core.report import (
     tie_sentence,
     use_sentences,
 )
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Sidecars, Source, SourceFile, TensorRef
 from ckpt_gui.core.text import (
     Document,

@@ -14,6 +14,7 @@ from ckpt_gui.core.compare import compare, side_of_plan
 from ckpt_gui.core.compare.findings import diff_findings
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.report import check_page, diff_document, diff_json, export_page, sarif
@@ -21,7 +22,7 @@ from ckpt_gui.core.report.expected_tree import expected_tree
 from ckpt_gui.core.report.figures import bars, histograms
 from ckpt_gui.core.report.name_tree import name_tree
 from ckpt_gui.core.report.pictures import changed_picture, tied_picture
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.text import Branch, Document, Figure, Section, Table, html_page, markdown, plain_text
 from tests.core import models
 

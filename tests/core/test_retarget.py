@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.fill import open_part
 from ckpt_gui.core.out_files import Part
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 LAYOUTS = tuple(models.COLUMN)

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import files, open_checkpoint
 from ckpt_gui.core.formats.verify import verify_checksums
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.stats import tensor_stats
 from ckpt_gui.core.writer import write_export
 from tests import builders

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.against import against
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.tasks import is_backbone
 from ckpt_gui.core.plan import Plan, account
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.models import HIDDEN
 

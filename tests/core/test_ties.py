@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.normalise import normalise, probe, understand
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.plan import Evidence, Plan, Policy, account
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests import builders
 from tests.core import models
 

@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.plan import Evidence
-from ckpt_gui.core.retarget import Target
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.main_window import MainWindow

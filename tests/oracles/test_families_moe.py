@@ -17,8 +17,9 @@ pytest.importorskip("transformers")
 
 import torch
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.oracles import moe, tiny
 from tests.oracles.moe import CASES
 

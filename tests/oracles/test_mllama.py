@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 from tests.oracles import moe, tiny
 from tests.oracles.test_converters_moe import close, folder_of

@@ -11,7 +11,8 @@ pytest.importorskip("transformers")
 
 import torch
 
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 from tests.oracles import tiny
 

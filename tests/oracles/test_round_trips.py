@@ -12,7 +12,8 @@ pytest.importorskip("transformers")
 
 import torch
 
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.retarget import retarget
 from tests.oracles import tiny
 
 KINDS: dict[str, dict[str, Any]] = {

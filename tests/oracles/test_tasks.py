@@ -12,8 +12,9 @@ transformers = pytest.importorskip("transformers")
 
 import torch
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import for_model_type
-from ckpt_gui.core.retarget import Target, retarget
+from ckpt_gui.core.retarget import retarget
 from tests.oracles import moe, tiny
 
 BASE = {**moe.BASE, "pad_token_id": 0}

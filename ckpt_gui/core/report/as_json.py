@@ -12,7 +12,7 @@ from ckpt_gui.core.report.facts import facts, status
 
 if TYPE_CHECKING:
     from ckpt_gui.core.against import Against
-    from ckpt_gui.core.retarget import Export
+    from ckpt_gui.core.export import Export
     from ckpt_gui.core.scan import Scan
 
 SCHEMA = 1

@@ -17,7 +17,7 @@ from ckpt_gui.core.text import Document, Section, Style, Text, human_bytes, plur
 
 if TYPE_CHECKING:
     from ckpt_gui.core.against import Against
-    from ckpt_gui.core.retarget import Export
+    from ckpt_gui.core.export import Export
     from ckpt_gui.core.scan import Scan
 
 NO_REFERENCE = (
@@ -119,7 +119,8 @@ def next_export(plan: Plan) -> Export | None:
     """Return the export that mends a checkpoint; None if nothing is to be mended, or nothing can be done about it."""
     if status(plan) != "fixable" or (plan.layout is None and not plan.wrappers):
         return None
-    from ckpt_gui.core.retarget import Target, retarget
+    from ckpt_gui.core.export import Target
+    from ckpt_gui.core.retarget import retarget
 
     for layout in ("hf", "same"):
         export = retarget(plan, Target(layout))

@@ -12,7 +12,7 @@ from ckpt_gui.core.plan import Dropped, Entry, Step
 from ckpt_gui.core.text import Document, Pair, Section, Style, Text, human_bytes, plural
 
 if TYPE_CHECKING:
-    from ckpt_gui.core.retarget import Export
+    from ckpt_gui.core.export import Export
 
 
 def export_document(export: Export, verdict: str, style: Style = "", files: Iterable[str] = ()) -> Document:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report.check_report import check_document, next_export
 from ckpt_gui.core.report.expected_tree import expected_tree
 from ckpt_gui.core.report.export_report import export_document, plan_sections
-from ckpt_gui.core.retarget import Export, Target, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.text import Document, Figure, Section, Style
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from ckpt_gui.core.against import Against
 from ckpt_gui.core.errors import Finding, worst_first
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import candidates
 from ckpt_gui.core.passes.unwrap import ANYWHERE, LEADING
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.models.adapter_rows import AdapterRow, adapter_rows

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.plan import Step
-from ckpt_gui.core.retarget import Export
 from ckpt_gui.gui.wording import capital
 
 EXAMPLES = 6

@@ -12,10 +12,11 @@ from PySide6.QtCore import QCoreApplication
 
 from ckpt_gui.core.api import compared
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.report import export_json, export_page, missing_for_use, sarif, use_sentences, written_sentence
 from ckpt_gui.core.report.as_file import report_text
-from ckpt_gui.core.retarget import Export, retarget
+from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.target_folder import check_target, existing_parent
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult, write_export

@@ -8,8 +8,8 @@ from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QHBoxLayout, QLabel, QSpinBox, QWidget
 
+from ckpt_gui.core.export import GB
 from ckpt_gui.core.families.layouts import title_of
-from ckpt_gui.core.retarget import GB
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.panels.parts import Card, button

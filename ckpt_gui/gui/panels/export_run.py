@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.retarget import Export
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.panels.export_check import Check, Written, check_folder, run_export
 from ckpt_gui.gui.snapshot import Snapshot

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.retarget import Export
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job

@@ -15,9 +15,9 @@ from PySide6.QtWidgets import (
 )
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Step
-from ckpt_gui.core.retarget import Export
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
 from ckpt_gui.gui.theme import Theme
