@@ -50,9 +50,9 @@ QToolButton[popupMode="1"] { padding-right: 30px; }
 QToolButton::menu-button { border: none; border-left: 1px solid @border; width: 20px; margin: 5px 0; }
 QToolButton::menu-arrow, QComboBox::down-arrow { image: url("%chevron-down"); width: 12px; height: 12px; }
 QComboBox::drop-down { border: none; width: 24px; }
-QSpinBox::up-button, QSpinBox::down-button { border: none; width: 20px; background: transparent; }
-QSpinBox::up-arrow { image: url("%chevron-up"); width: 10px; height: 10px; }
-QSpinBox::down-arrow { image: url("%chevron-down"); width: 10px; height: 10px; }
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { border: none; width: 20px; background: transparent; }
+QAbstractSpinBox::up-arrow { image: url("%chevron-up"); width: 10px; height: 10px; }
+QAbstractSpinBox::down-arrow { image: url("%chevron-down"); width: 10px; height: 10px; }
 QAbstractScrollArea::corner { background: transparent; border: none; }
 QToolButton[kind="segment"] { border-radius: 0; padding: 4px 10px; }
 QToolButton[kind="segment"]:checked { background: @selection; border-color: @accent; }
@@ -64,7 +64,8 @@ QLineEdit:hover, QComboBox:hover, QSpinBox:hover { border-color: @strong_border;
 QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTextEdit:focus, QTextEdit:focus {
   border: 2px solid @focus; padding: 4px 7px; }
 QComboBox { padding-right: 22px; }
-QSpinBox QLineEdit { border: none; padding: 0 6px; background: transparent; }
+QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { border: none; padding: 0 6px; background: transparent; }
+QComboBox QLineEdit, QComboBox QLineEdit:focus { border: none; padding: 0; background: transparent; }
 QComboBox:disabled, QLineEdit:disabled { color: @strong_border; background: @window; }
 QComboBox QAbstractItemView { background: @surface; border: 1px solid @border; selection-background-color: @selection;
   selection-color: @text; outline: none; }

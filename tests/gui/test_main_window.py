@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QFont
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -54,6 +54,13 @@ def test_the_start_page_comes_first_and_offers_the_sample(window: MainWindow, qt
     assert window.checkpoint_panel.card.title == "Llama, Meta layout"
     assert window.tool_bar.fix_button.text() == "Fix 30…"
     assert window.settings.recents()[0].endswith("tiny-llama-compiled.pt")
+
+
+def test_return_presses_a_button_of_the_start_page(window: MainWindow, qtbot: QtBot) -> None:
+    window.start_page.sample_button.setFocus()
+    with qtbot.waitSignal(window.settled):
+        qtbot.keyClick(window.start_page.sample_button, Qt.Key.Key_Return)
+    assert window.pages.currentWidget() is window.page_tabs
 
 
 def test_recents_are_listed_and_dead_ones_can_be_removed(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
@@ -229,6 +236,8 @@ def test_the_user_chooses_between_sections(qtbot: QtBot, qapp: QApplication) -> 
     card = window.checkpoint_panel.card
     assert card is not None
     assert set(card.sections) == {("model",), ("ema",)}
+    chooser = next(c for c in window.findChildren(QComboBox) if c.accessibleName() == "Section with the weights")
+    assert (chooser.currentIndex(), chooser.placeholderText()) == (-1, "Choose one…"), "nothing is chosen yet"
     window.session.change_policy(section=("ema",))
     assert window.session.snapshot is not None
     assert window.session.snapshot.plan.section == ("ema",)

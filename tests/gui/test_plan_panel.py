@@ -83,6 +83,7 @@ def test_ticking_a_step_off_and_on_makes_another_plan(
 ) -> None:
     def tick(text: str) -> None:
         item = item_of(panel, text)
+        panel.tree.scrollToItem(item)
         box = panel.tree.visualItemRect(item)
         if by == "click":
             qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(10, box.center().y()))
@@ -265,12 +266,21 @@ def test_the_list_has_all_the_room_until_a_step_is_selected(panel: PlanPanel, qt
 
 
 @pytest.mark.parametrize("width", [320, 420, 560, 900, 1400])
-def test_no_column_is_cut_at_any_width(panel: PlanPanel, width: int) -> None:
+def test_no_column_is_cut_at_any_width(panel: PlanPanel, qtbot: QtBot, width: int) -> None:
     panel.resize(width, 260)
     panel.show()
     panel.tree.setCurrentItem(item_of(panel, "Leave out"))
-    assert panel.tree.header().length() <= panel.tree.viewport().width()
+    qtbot.waitUntil(lambda: panel.tree.header().length() <= panel.tree.viewport().width())
     assert not panel.tree.isColumnHidden(COUNT)
+
+
+def test_evidence_goes_on_in_a_second_line(panel: PlanPanel, qtbot: QtBot) -> None:
+    panel.resize(760, 260)
+    panel.show()
+    line = panel.tree.fontMetrics().lineSpacing()
+    qtbot.waitUntil(lambda: panel.tree.visualItemRect(item_of(panel, "Take off")).height() >= 2 * line)
+    panel.resize(2400, 260)
+    qtbot.waitUntil(lambda: panel.tree.visualItemRect(item_of(panel, "Take off")).height() < 2 * line)
 
 
 def test_export_is_off_while_something_blocks(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ _FIXES = {
     "tokenizer-missing": "Choose in the export dialog a folder that has one.",
     "heads-unknown": "Choose a config here, or give the counts in the export dialog.",
     "key-collision": "Compare the two, then leave one out: select it in the tree and press Delete.",
-    "several-sections": "Choose one in the card above.",
+    "several-sections": "Choose in the card above which of them holds the weights.",
     "unknown-layout": "Inspect it as it is, or export it as it is, without wrappers.",
     "family-ambiguous": "Choose a config here to settle it.",
     "dtype-mixed": "It may be meant so (norms in fp32); the export dialog can cast all.",
@@ -102,6 +102,8 @@ _FIXES = {
 
 def fix_words(finding: Finding) -> str:
     """Return what the window can do about a finding, or what the user can; empty where there is nothing to do."""
+    if finding.code == "adapter-empty" and "--lora-alpha" in (finding.fix or ""):
+        return "Give alpha in the export dialog, as it was in training."
     return _FIXES.get(finding.code, finding.fix or "")
 
 

@@ -44,7 +44,10 @@ class AdapterCard(Card):
     def _make_table(self, rows: Sequence[AdapterRow], theme: Theme) -> QTreeWidget:
         table = QTreeWidget()
         table.setAccessibleName(self.tr("Modules of the adapter"))
-        table.setHeaderLabels([self.tr("Module"), self.tr("Rank"), "α", self.tr("Scale")])
+        table.setHeaderLabels([self.tr("Module"), "r", "α", self.tr("scale")])
+        for column, tip in enumerate((self.tr("Rank"), self.tr("Alpha"), self.tr("What B · A is multiplied by")), 1):
+            table.headerItem().setToolTip(column, tip)
+            table.headerItem().setTextAlignment(column, _RIGHT)
         table.setRootIsDecorated(False)
         table.setUniformRowHeights(True)
         table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)

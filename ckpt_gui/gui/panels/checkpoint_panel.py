@@ -104,9 +104,9 @@ class CheckpointPanel(QScrollArea):
         if self.card is not None and self._session.snapshot is not None:
             self._fill(self.card)
 
-    def _section(self) -> tuple[str, ...]:
-        """Return the section that the weights are taken from."""
-        return self._session.snapshot.plan.section if self._session.snapshot is not None else ()
+    def _section(self) -> tuple[str, ...] | None:
+        """Return the section that the user has chosen; None where the choice has still to be made."""
+        return self._session.decisions.policy.section
 
     def _on_folded(self, unfolded: bool) -> None:
         self._unfolded = unfolded

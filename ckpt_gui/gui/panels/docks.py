@@ -84,5 +84,5 @@ class Docks(QObject):
         sides = [self.by_name["checkpoint"], self.by_name["inspector"]]
         widths = [min(19 * em, window.width() * 20 // 100), min(24 * em, window.width() * 24 // 100)]
         window.resizeDocks(sides, widths, Qt.Orientation.Horizontal)
-        height = min(17 * em, window.height() * 30 // 100)
+        height = min(19 * em, window.height() * 35 // 100)
         window.resizeDocks([self.by_name["plan"]], [height], Qt.Orientation.Vertical)

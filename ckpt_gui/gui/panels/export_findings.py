@@ -104,6 +104,8 @@ def fix_here(finding: Finding) -> str:
         return _tr("Use “Take from a folder…” above to carry them along.")
     if finding.code == "heads-unknown":
         return _tr("Give the head counts below, or open the checkpoint with its config.json.")
+    if "--lora-alpha" in (finding.fix or ""):
+        return _tr("Give alpha below, as it was in training.")
     return finding.fix or ""
 
 

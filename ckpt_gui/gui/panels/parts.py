@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QFrame,
@@ -43,7 +43,7 @@ def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool 
 
 def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
     """Return a push button; kind `primary` for the one that matters, `quiet` for those without a frame."""
-    made = QPushButton(text)
+    made = Button(text)
     made.setAccessibleName(text.replace("&&", "\0").replace("&", "").replace("\0", "&"))
     if kind:
         made.setProperty("kind", kind)
@@ -63,6 +63,17 @@ def clear(layout: QLayout) -> None:
             widget.deleteLater()
         elif inner is not None:
             clear(inner)
+
+
+class Button(QPushButton):
+    """A button that Return presses, too, when it has the focus: Qt's own does that in dialogs only."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Press it."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.hasFocus():
+            self.click()
+        else:
+            super().keyPressEvent(event)
 
 
 class Card(QFrame):

@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.plan import Step
+from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, can_be_left, row_name, sentence
 from ckpt_gui.gui.panels.plan_detail import why
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.check_tree import CheckTree
+from ckpt_gui.gui.widgets.check_tree import CheckTree, WrapDelegate
 from ckpt_gui.gui.widgets.units import em, quoted, tip_text
 
 CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
@@ -41,7 +42,7 @@ class StepList(CheckTree):
         tr = self.tr
         self.setHeaderLabels(["", tr("Step"), tr("Tensors"), tr("Values"), tr("Sure"), tr("Evidence")])
         self.setRootIsDecorated(False)
-        self.setUniformRowHeights(True)
+        self.setItemDelegateForColumn(EVIDENCE, WrapDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -81,6 +82,7 @@ class StepList(CheckTree):
         self.setColumnHidden(EVIDENCE, not shown)
         header.resizeSection(STEP, max(room - evidence if shown else room, em(self, 4)))
         header.resizeSection(EVIDENCE, evidence)
+        self.scheduleDelayedItemsLayout()  # rows are as high as their evidence needs at its new width
 
     # ------------------------------------------------------------------------------------------------------- showing
 
@@ -126,7 +128,7 @@ class StepList(CheckTree):
         return item
 
     def _finding(self, finding: Finding) -> QTreeWidgetItem:
-        text, fix = quoted(finding.message), quoted(finding.fix or "")
+        text, fix = quoted(finding.message), quoted(fix_words(finding))
         count = f"{len(finding.keys):,}" if finding.keys else ""
         item = QTreeWidgetItem(["✗", text, count, "", self.tr("blocks"), fix])
         item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)

@@ -28,7 +28,7 @@ class WhatCard(Card):
 
     section_chosen = Signal(object)
 
-    def __init__(self, card: CheckpointCard, chosen: tuple[str, ...], theme: Theme) -> None:
+    def __init__(self, card: CheckpointCard, chosen: tuple[str, ...] | None, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
         evidence = "<br>".join(html.escape(safe_text(s, 400)) for s in card.evidence)
@@ -68,13 +68,14 @@ class WhatCard(Card):
             grid.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
         return grid
 
-    def _chooser(self, sections: Sequence[tuple[str, ...]], chosen: tuple[str, ...]) -> QVBoxLayout:
+    def _chooser(self, sections: Sequence[tuple[str, ...]], chosen: tuple[str, ...] | None) -> QVBoxLayout:
         combo = QComboBox()
         combo.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         combo.setAccessibleName(self.tr("Section with the weights"))
         for section in sections:
             combo.addItem(shown(section) or self.tr("the top level"), section)
-        combo.setCurrentIndex(next((n for n, s in enumerate(sections) if s == chosen), 0))
+        combo.setPlaceholderText(self.tr("Choose one…"))  # what has not been chosen must not look so
+        combo.setCurrentIndex(next((n for n, s in enumerate(sections) if s == chosen), -1))
         combo.activated.connect(lambda place: self.section_chosen.emit(sections[place]))
         name = label(self.tr("Take the weights from"), muted=True)
         name.setBuddy(combo)

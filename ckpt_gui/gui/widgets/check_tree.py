@@ -5,7 +5,19 @@ The boxes are drawn here, since the style's own are hardly seen on a dark ground
 
 from __future__ import annotations
 
-from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QPersistentModelIndex, QPointF, QRectF, Qt
+from typing import cast
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
 from PySide6.QtGui import QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTreeWidget, QWidget
 
@@ -13,6 +25,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em
 
 CHECK = 0
+LINES = 2  # of a text at most; the whole of it is in the tool tip
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -53,6 +66,23 @@ class _GroundDelegate(QStyledItemDelegate):
         if ground is not None:
             painter.fillRect(option.rect, ground)
         super().paint(painter, option, index)
+
+
+class WrapDelegate(_GroundDelegate):
+    """Breaks a text into lines where its column is narrow: a tree view alone knows only one."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
+        """Ask the style to break lines."""
+        super().initStyleOption(option, index)
+        option.features |= QStyleOptionViewItem.ViewItemFeature.WrapText
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """Return the height of the text at the width of its column, and the width of the whole text."""
+        tree, text = cast(QTreeWidget, self.parent()), str(index.data() or "")
+        metrics, room = tree.fontMetrics(), tree.columnWidth(index.column()) - em(tree)
+        box = metrics.boundingRect(QRect(0, 0, max(room, em(tree, 4)), 1 << 16), Qt.TextFlag.TextWordWrap, text)
+        height = min(box.height(), LINES * metrics.lineSpacing())
+        return QSize(metrics.horizontalAdvance(text) + em(tree), height + em(tree, 0.5))
 
 
 class _BoxDelegate(QStyledItemDelegate):
