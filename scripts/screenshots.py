@@ -27,6 +27,7 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "window": (str(SAMPLE), "--select", "_orig_mod.layers.0.attention.wq.weight"),
     "pair": (str(SAMPLE), "--select", HEAD, "--view", "tied"),
     "export": (str(SAMPLE), "--view", "export"),
+    "compared": (str(SAMPLE), "--against", "Llama-3.2-1B"),
     "start": (),
     "missing": ("{broken}", "--filter", "state:missing"),
     "damaged": ("{damaged}",),
