@@ -14,15 +14,15 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from ckpt_gui.core.api import open_adapter
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence, Policy
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.decisions import AdapterChoice, Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.open_adapters import OpenAdapters
 from ckpt_gui.gui.reference import Reference
 from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot
 
@@ -71,7 +71,7 @@ class Session(QObject):
         self._planning: Job | None = None
         self._wanted: Decisions | None = None  # taken, and not yet followed by a snapshot
         self._adapter_wanted = ""
-        self._adapters: list[Source] = []  # open as long as a decision on the stack may want them
+        self._adapters = OpenAdapters(jobs)
         self.reference = Reference(jobs, self)
         self.reference.ended.connect(self._on_compared)
 
@@ -117,13 +117,7 @@ class Session(QObject):
 
     def merge(self, path: str) -> None:
         """Open an adapter in a job, and decide that it be merged."""
-
-        def done(source: Source) -> None:
-            self._adapters.append(source)
-            self.decide(adapter=AdapterChoice(path, source))
-
-        title = self.tr("Opening {}").format(safe_text(Path(path).name, 60))
-        self.jobs.start(title, lambda _job: open_adapter(path), done, self.refused.emit, discard=Source.close)
+        self._adapters.open(path, lambda choice: self.decide(adapter=choice), self.refused.emit)
 
     def unmerge(self) -> None:
         """Decide that no adapter be merged."""
@@ -211,9 +205,7 @@ class Session(QObject):
         self._evidence = Evidence()
         self.path = self.current = None
         self.undo_stack.clear()
-        adapters, self._adapters = self._adapters, []
-        for source in adapters:
-            source.close()
+        self._adapters.close()
         return snapshot
 
     def _refuse(self, error: BaseException) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.gui import open_adapters
 from ckpt_gui.gui.fix_command import fix_command
 from ckpt_gui.gui.main_window import MainWindow
 from tests.builders import index_bytes, safetensors_bytes
+from tests.gui.checkpoints import PatternReader, source
 from tests.gui.panel_files import CONFIG, llama_folder, llama_tensors
 from tests.gui.windows import make_window
 
@@ -120,6 +123,29 @@ def test_an_adapter_that_fits_nothing_is_told_and_the_base_stands(
     assert window.session.snapshot is not None
     assert window.session.snapshot.decisions.adapter is None
     assert window.session.undo_stack.isClean()
+
+
+def test_an_adapter_that_comes_after_the_checkpoint_is_closed(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, made = threading.Event(), source()
+
+    def slow(_path: str) -> object:
+        go.wait(5)
+        return made
+
+    monkeypatch.setattr(open_adapters, "open_adapter", slow)
+    opened(window, qtbot, llama_folder(tmp_path / "base"))
+    window.commands.merge("late")
+    window.commands.close_checkpoint()
+    opened(window, qtbot, llama_folder(tmp_path / "other"))
+    go.set()
+    qtbot.waitUntil(lambda: not window.jobs.running(), timeout=10_000)
+    reader = made.readers["w.pt"]
+    assert isinstance(reader, PatternReader)
+    assert reader.closed
+    assert window.session.snapshot is not None
+    assert window.session.snapshot.decisions.adapter is None, "another checkpoint is open"
 
 
 def test_alpha_is_asked_for_where_nothing_tells(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:

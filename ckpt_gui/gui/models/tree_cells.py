@@ -55,6 +55,8 @@ def tip(index: CheckpointIndex, node: Node, column: int) -> str:
     style = STATE_STYLES[row.state]
     if column == Column.STATE:
         return html.escape(f"{style.word}: {row.note}" if row.note else style.meaning)
+    if column == Column.SHAPE:
+        return html.escape(safe_text(row_cells(row, "", flat=False)[column], 500))
     return html.escape(safe_text(row.expected if column == Column.EXPECTED else row.path, 500))
 
 
