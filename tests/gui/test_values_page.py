@@ -169,7 +169,7 @@ def test_saving_as_csv(page: ValuesPage, qtbot: QtBot, tmp_path: Path) -> None:
     page.save(str(tmp_path / "odd.csv"))
     qtbot.waitUntil(lambda: "Saved 6 values" in page.message.text())
     lines = (tmp_path / "odd.csv").read_text().splitlines()
-    assert lines == [",0,1,2", "0,nan,inf,-inf", f"1,0.0,-0.0,{float(np.float32(1 / 3))!r}"]
+    assert lines == ["dim 0,0,1,2", "0,nan,inf,-inf", f"1,0.0,-0.0,{float(np.float32(1 / 3))!r}"]
     page.save(str(tmp_path / "no" / "such" / "folder.csv"))
     qtbot.waitUntil(lambda: page.message.text().startswith("Not saved: "))
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
-from PySide6.QtCore import QItemSelectionRange, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QKeySequence
+from PySide6.QtCore import QItemSelectionRange
+from PySide6.QtGui import QGuiApplication, QHideEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QTableView, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.tables import csv_text, values_table
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tokens import Vocabulary, vocabulary
-from ckpt_gui.core.values import MOST, parse_index
+from ckpt_gui.core.values import MOST, parse_index, read_values
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.values_grid import Grid, value_text
 from ckpt_gui.gui.models.values_model import ValuesModel
@@ -24,6 +23,7 @@ from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
+from ckpt_gui.gui.widgets.values_table import ValuesTable
 from ckpt_gui.gui.wording import shape_text
 
 
@@ -37,7 +37,7 @@ class ValuesPage(QWidget):
         self.setAccessibleName(self.tr("Values"))
         self.choice = TensorChoice(session, theme)
         self.index, self.token = QLineEdit(), QLineEdit()
-        self.table = _Table()
+        self.table = ValuesTable()
         self.model = ValuesModel(session.jobs, theme, self)
         self.table.setModel(self.model)
         self.table.setFont(theme.fixed_font())
@@ -234,20 +234,15 @@ class ValuesPage(QWidget):
             self.save(path)
 
     def save(self, path: str) -> None:
-        """Save the part that is shown as CSV, with positions in the first line and column."""
+        """Save the part that is shown as CSV, with positions before each row and above each column."""
         grid = self.model.grid
         source = self._session.snapshot.source if self._session.snapshot else None
         if grid is None or source is None:
             return
 
         def work(_job: Job) -> None:
-            values, _ = grid.read(source, range(grid.rows), range(grid.columns))
-            out = io.StringIO()
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerow(["", *(grid.column_name(n) for n in range(grid.columns))])
-            for number, line in enumerate(values):
-                writer.writerow([grid.row_name(number), *(repr(v.item()) for v in line)])
-            Path(path).write_text(out.getvalue(), encoding="utf-8")
+            table = values_table(read_values(source, grid.ref, grid.index))
+            Path(path).write_text(csv_text(table), encoding="utf-8")
 
         def done(_: None) -> None:
             self._say(self.tr("Saved {n:,} values to {path}.").format(n=grid.index.numel, path=safe_text(path, 200)))
@@ -256,28 +251,3 @@ class ValuesPage(QWidget):
 
     def _not_saved(self, error: BaseException) -> None:
         self._say(self.tr("Not saved: {}").format(safe_text(str(error), 300)))
-
-
-class _Table(QTableView):
-    """A table that copies with the usual key, and whose rows stand close."""
-
-    copied = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setAccessibleName(self.tr("Values"))
-        self.setAlternatingRowColors(True)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setHorizontalScrollMode(QTableView.ScrollMode.ScrollPerPixel)
-        self.setSelectionMode(QTableView.SelectionMode.ContiguousSelection)
-        self.verticalHeader().setDefaultSectionSize(em(self, 1.5))
-        self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.horizontalHeader().setDefaultSectionSize(em(self, 6.5))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy."""
-        if event.matches(QKeySequence.StandardKey.Copy):
-            self.copied.emit()
-        else:
-            super().keyPressEvent(event)
