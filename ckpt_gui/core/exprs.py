@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.ops import Op, RopePermute, Shape, Stream
-from ckpt_gui.core.shape_ops import Concat, Pick, Stack, Take
+from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 from ckpt_gui.core.tensors import TensorRef
 
 

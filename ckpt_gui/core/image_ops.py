@@ -19,7 +19,8 @@ from typing import ClassVar
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
-from ckpt_gui.core.shape_ops import Symbol, seen_as, size_of, symbols_of
+from ckpt_gui.core.part_streams import seen_as
+from ckpt_gui.core.symbols import Symbol, size_of, symbols_of
 
 CHANNELS = 3  # of an image: red, green, blue
 _MOST_TILES = 64  # what no model comes near

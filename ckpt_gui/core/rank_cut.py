@@ -9,9 +9,11 @@ from ckpt_gui.core.exprs import Made, make, shape_of
 from ckpt_gui.core.families.schema import BY_SHAPE, Layout, Rule, Slot
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.ops import Shape
+from ckpt_gui.core.part_ops import Concat, Take
 from ckpt_gui.core.passes.merge_ranks import KV
 from ckpt_gui.core.plan import Entry, Plan
-from ckpt_gui.core.shape_ops import EQUAL, Concat, Regroup, Take
+from ckpt_gui.core.shape_ops import Regroup
+from ckpt_gui.core.symbols import EQUAL
 from ckpt_gui.core.tensors import TensorSpec
 
 # What tells a Llama 3, whose embedding is cut along the vocabulary: its size, its rotary base, its way of scaling.

@@ -20,12 +20,14 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.merge_ops import MergeBias, MergeLora
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.ops import Cast, Op, RopePermute
+from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Evidence, Plan, Policy
 from ckpt_gui.core.replace_ops import PutRows, Replace
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.shape_ops import Concat, Pick, Regroup, Stack, Take, Transpose, size_of
+from ckpt_gui.core.shape_ops import Regroup, Transpose
+from ckpt_gui.core.symbols import size_of
 from ckpt_gui.core.tensors import Sidecars, TensorRef
 
 _REFUSED = (

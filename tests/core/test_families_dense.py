@@ -22,7 +22,7 @@ from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.plan import Plan, Policy, account
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.shape_ops import size_of
+from ckpt_gui.core.symbols import size_of
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.writer import use_with, write_export
 from tests.core import models

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ckpt_gui.core import shape_ops
+from ckpt_gui.core import part_streams
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.exprs import make, shape_of
 from ckpt_gui.core.families.rules import joined, parted, to_hub, to_stored
 from ckpt_gui.core.families.schema import Rule, Split
 from ckpt_gui.core.ops import Op, RopePermute
-from ckpt_gui.core.shape_ops import EQUAL, Concat, Pick, Regroup, Reshape, Stack, Take, Transpose, size_of, symbols_of
+from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
+from ckpt_gui.core.shape_ops import Regroup, Reshape, Transpose
+from ckpt_gui.core.symbols import EQUAL
 from ckpt_gui.core.tensors import TensorRef
 
 DIMS = {"heads": 3, "kv_heads": 1, "head_dim": 2, "e": 3, "h": 5, "i": 4}
@@ -64,7 +66,7 @@ def test_concat_and_take(rng: np.random.Generator) -> None:
 
 
 def test_long_slices_are_read_row_by_row(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shape_ops, "_ROW_READS", 1)
+    monkeypatch.setattr(part_streams, "_ROW_READS", 1)
     array = rng.integers(0, 60000, (4, 9), dtype=np.uint16)
     check(Take(1, 1, (EQUAL,) * 3), [ArrayStream(array, 18)], array[:, 3:6])
 
@@ -76,7 +78,7 @@ def test_stack_pick_transpose_reshape(rng: np.random.Generator, monkeypatch: pyt
     check(Pick(1, 3), [ArrayStream(stack)], slices[1])
     check(Reshape(("e", "h", "i"), ("e*h", "i")), [ArrayStream(stack)], stack.reshape(15, 4))
     for block in (4 << 20, 60):
-        monkeypatch.setattr(shape_ops, "_TRANSPOSE_BLOCK", block)
+        monkeypatch.setattr(part_streams, "_TRANSPOSE_BLOCK", block)
         check(Transpose(), [ArrayStream(stack)], stack.transpose(0, 2, 1))
         check(Transpose(), [ArrayStream(slices[0])], slices[0].T)
 
@@ -93,11 +95,6 @@ def test_regroup(rng: np.random.Generator) -> None:
     assert make(Regroup("heads", 3), make(Regroup(3, "heads"), ref)) is ref
     assert Regroup("heads", 3).needs == ("heads",)
     assert "3 groups of 4" in Regroup(3, "i").describe(DIMS)
-
-
-def test_sums_of_symbols() -> None:
-    assert size_of("heads*head_dim+2*kv_heads*head_dim", DIMS) == 10
-    assert symbols_of("heads*head_dim+2*kv_heads*head_dim") == ("heads", "head_dim", "kv_heads")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from ckpt_gui.core.compare.result import Order as Kind
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.exprs import Expr, make
 from ckpt_gui.core.ops import RopePermute, Stream, read_any
-from ckpt_gui.core.shape_ops import EQUAL, Concat, Regroup, Take, Transpose
+from ckpt_gui.core.part_ops import Concat, Take
+from ckpt_gui.core.shape_ops import Regroup, Transpose
+from ckpt_gui.core.symbols import EQUAL
 
 _HEADS = {"q_proj": "heads", "k_proj": "kv_heads"}
 _QKV = ("heads*head_dim", "kv_heads*head_dim", "kv_heads*head_dim")

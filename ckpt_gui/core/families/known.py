@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.families.known_models import KNOWN, Known
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.shape_ops import size_of
+from ckpt_gui.core.symbols import size_of
 
 __all__ = ["KNOWN", "Known", "find_known", "fitting"]
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
 from ckpt_gui.core.ops import Op
-from ckpt_gui.core.shape_ops import EQUAL, Reshape, Transpose
+from ckpt_gui.core.shape_ops import Reshape, Transpose
+from ckpt_gui.core.symbols import EQUAL
 
 _L, _FF = "model.layers.{layer}.", "model.layers.{layer}.feed_forward."
 _T, _M = "decoder.layers.{layer}.", "layers.{layer}."

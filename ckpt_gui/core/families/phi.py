@@ -7,7 +7,7 @@ litgpt `scripts/convert_hf_checkpoint.py` copy_weights_phi.
 from __future__ import annotations
 
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
-from ckpt_gui.core.shape_ops import EQUAL
+from ckpt_gui.core.symbols import EQUAL
 
 _L, _T, _G = "model.layers.{layer}.", "layers.{layer}.", "transformer.h.{layer}."
 _Q, _KV, _H, _F = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn"

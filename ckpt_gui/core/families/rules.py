@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ckpt_gui.core.exprs import Expr, chain, inverse, make
 from ckpt_gui.core.families.schema import Rule
 from ckpt_gui.core.ops import Op
-from ckpt_gui.core.shape_ops import Concat, Pick, Stack, Take
+from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 
 Indices = Mapping[str, int]
 

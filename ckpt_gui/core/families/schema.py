@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ckpt_gui.core.keys import anonymous, index_names, indices, template
 from ckpt_gui.core.ops import Op
-from ckpt_gui.core.shape_ops import Symbol
+from ckpt_gui.core.symbols import Symbol
 
 EXTRA = "extra"  # the kind of layers that stand behind those that the config counts
 BY_SHAPE = -1  # of `Layout.rank_dims`: the shapes tell

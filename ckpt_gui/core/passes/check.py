@@ -20,7 +20,7 @@ from ckpt_gui.core.passes.recognise import told_config
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Entry, Plan
 from ckpt_gui.core.program_limits import refused_by_transformers
-from ckpt_gui.core.shape_ops import size_of, symbols_of
+from ckpt_gui.core.symbols import size_of, symbols_of
 from ckpt_gui.core.tensors import TensorSpec
 
 _SHARD = re.compile(r"-\d{5}-of-(\d{5})\.")  # model-00001-of-00003.safetensors

@@ -15,7 +15,7 @@ from ckpt_gui.core.families.schema import EXTRA
 from ckpt_gui.core.keys import anonymous, index_names, indices, template
 from ckpt_gui.core.passes.recognise import known_sizes
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.shape_ops import symbols_of
+from ckpt_gui.core.symbols import symbols_of
 
 MAX_LAYERS = 10_000  # a config that says more is not believed; names can not say more (see keys)
 Numbers = Mapping[str, tuple[frozenset[int], ...]]
