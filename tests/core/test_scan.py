@@ -271,6 +271,32 @@ def test_results_come_one_by_one_and_what_was_read_is_kept_when_it_is_stopped() 
     assert part.done < part.nbytes
 
 
+def test_stopping_while_tensors_wait_for_a_thread_ends_it() -> None:
+    """Futures that are cancelled while they wait are never reported: whoever waits for them waits for ever."""
+    plan = plan_of(healthy())
+    stop, reading = threading.Event(), threading.Event()
+    reader = plan.source.readers[""]
+
+    class Slow:
+        def read_into(self, ref: Any, start: int, out: memoryview) -> None:
+            reading.set()
+            stop.wait(30)
+            reader.read_into(ref, start, out)
+
+        def close(self) -> None:
+            pass
+
+    plan = plan.replace(source=plan.source.replace(readers={"": Slow()}))
+    ended: list[Scan] = []
+    thread = threading.Thread(target=lambda: ended.append(scan(plan, cancelled=stop.is_set)), daemon=True)
+    thread.start()
+    assert reading.wait(30)
+    stop.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not ended[0].complete
+
+
 def test_an_error_in_the_caller_stops_the_threads() -> None:
     def fail(_: Any) -> None:
         raise RuntimeError("of the caller")

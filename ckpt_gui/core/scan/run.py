@@ -70,12 +70,9 @@ def scan(
         }
         try:
             for future in as_completed(futures):
-                if future.cancelled():
-                    continue
                 try:
                     found[futures[future]] = future.result()
-                except Cancelled:
-                    pool.shutdown(wait=False, cancel_futures=True)
+                except Cancelled:  # those that wait see it as well; `cancel_futures` would leave us waiting for them
                     continue
                 if on_result is not None:
                     on_result(found[futures[future]])
