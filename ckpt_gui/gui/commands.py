@@ -35,6 +35,29 @@ class Commands(QObject):
         """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
         return cast("MainWindow", self.parent())
 
+    def serve(self) -> None:
+        """Do what the pages and panels of the window ask for."""
+        window, start, error = self._window, self._window.start_page, self._window.error_panel
+        box = window.tool_bar.compare_box
+        start.open_file.connect(self.open_file)
+        start.open_folder.connect(self.open_folder)
+        start.open_sample.connect(self.open_sample)
+        start.open_path.connect(window.open_path)
+        error.again.connect(self.reload)
+        error.other.connect(self.open_file)
+        error.leave.connect(self.close_checkpoint)
+        window.recents.chosen.connect(window.open_path)
+        window.recents.forgotten.connect(start.refresh)
+        box.reference_wanted.connect(window.session.compare_with)
+        box.file_wanted.connect(self.compare_with_file)
+        box.folder_wanted.connect(self.compare_with_folder)
+        window.checkpoint_panel.action_wanted.connect(self.trigger)
+        window.plan_panel.export_requested.connect(self.export)
+
+    def trigger(self, name: str) -> None:
+        """Do what an action does."""
+        self._window.actions_by_id[name].trigger()
+
     # ------------------------------------------------------------------------------------------------------- opening
 
     def open_file(self) -> None:

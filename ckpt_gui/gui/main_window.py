@@ -137,7 +137,8 @@ class MainWindow(QMainWindow):
         self.actions_by_id[f"theme-{self.theme.scheme}"].setChecked(True)
 
     def _connect(self) -> None:
-        session, start, error, commands = self.session, self.start_page, self.error_panel, self.commands
+        session = self.session
+        self.commands.serve()
         session.opening.connect(self._on_opening)
         session.changed.connect(self._on_snapshot)
         session.failed.connect(self._on_failed)
@@ -148,33 +149,18 @@ class MainWindow(QMainWindow):
         session.undo_stack.cleanChanged.connect(lambda clean: self.setWindowModified(not clean))
         self.jobs.progressed.connect(self.loading_panel.show_progress)
         self.loading_panel.cancel.connect(session.cancel_opening)
-        start.open_file.connect(commands.open_file)
-        start.open_folder.connect(commands.open_folder)
-        start.open_sample.connect(commands.open_sample)
-        start.open_path.connect(self.open_path)
-        error.again.connect(commands.reload)
-        error.other.connect(commands.open_file)
-        error.leave.connect(commands.close_checkpoint)
-        self.recents.chosen.connect(self.open_path)
-        self.recents.forgotten.connect(start.refresh)
         self.tree_panel.selected.connect(self.inspector_panel.show_row)
         self.tree_panel.selected.connect(session.select)
         self.page_tabs.currentChanged.connect(lambda _: self._make_room())
         self.tree_panel.group_selected.connect(self.inspector_panel.show_group)
         self.tree_panel.selection_changed.connect(self.status_bar.show_selection)
         self.checkpoint_panel.finding_chosen.connect(self.guide.show_finding)
-        self.checkpoint_panel.action_wanted.connect(lambda name: self.actions_by_id[name].trigger())
         session.keys_wanted.connect(self.guide.show_keys)
         session.key_wanted.connect(self.guide.show_key)
         session.reference.ended.connect(self._on_compared)
-        box = self.tool_bar.compare_box
-        box.reference_wanted.connect(session.compare_with)
-        box.file_wanted.connect(commands.compare_with_file)
-        box.folder_wanted.connect(commands.compare_with_folder)
-        self.drops.hovered.connect(start.drop_area.set_hot)
+        self.drops.hovered.connect(self.start_page.drop_area.set_hot)
         self.drops.dropped.connect(self._on_dropped)
         self.plan_panel.step_selected.connect(self.guide.show_step)
-        self.plan_panel.export_requested.connect(commands.export)
         self.tree_panel.all_shown.connect(self.plan_panel.clear_selection)
 
     def restore(self) -> None:
