@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import parted, to_stored
-from ckpt_gui.core.families.schema import EXTRA, Layout, Rule
+from ckpt_gui.core.families.schema import EXTRA, Layout
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.passes.check import stored_key, stored_keys
 from ckpt_gui.core.plan import Dropped, Entry, Plan

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Made, make, shape_of
-from ckpt_gui.core.families.schema import BY_SHAPE, Layout, Rule, Slot
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import BY_SHAPE, Layout, Slot
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.part_ops import Concat, Take

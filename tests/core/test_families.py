@@ -7,7 +7,9 @@ import dataclasses
 import pytest
 
 from ckpt_gui.core.families.registry import BY_NAME, FAMILIES, LAYOUTS, for_model_type
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot, check_family
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot
+from ckpt_gui.core.families.schema_check import check_family
 from ckpt_gui.core.passes.check import stored_name
 from tests.core import models
 

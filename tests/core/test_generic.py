@@ -13,7 +13,7 @@ from ckpt_gui.core.against import against
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.generic import Saved, family_of, saved_for
-from ckpt_gui.core.families.schema import check_family
+from ckpt_gui.core.families.schema_check import check_family
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan

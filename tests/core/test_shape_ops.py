@@ -11,8 +11,8 @@ import pytest
 from ckpt_gui.core import part_streams
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.exprs import make, shape_of
+from ckpt_gui.core.families.rule_schema import Rule, Split
 from ckpt_gui.core.families.rules import joined, parted, to_hub, to_stored
-from ckpt_gui.core.families.schema import Rule, Split
 from ckpt_gui.core.ops import Op, RopePermute
 from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 from ckpt_gui.core.shape_ops import Regroup, Reshape, Transpose

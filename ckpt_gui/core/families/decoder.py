@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ckpt_gui.core.families.schema import BY_SHAPE, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule, Split
+from ckpt_gui.core.families.schema import BY_SHAPE, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.ops import Op, RopePermute
 
 LAYER = "model.layers.{layer}."

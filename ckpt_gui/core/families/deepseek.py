@@ -10,7 +10,8 @@ pairs. Sources: transformers 4.57 `modeling_deepseek_v2.py`, `modeling_deepseek_
 from __future__ import annotations
 
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import EXTRA, Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import EXTRA, Family, Ignored, Layout, Oracle, Slot, hf_layout
 
 _L, _MLP, _ATT = "model.layers.{layer}.", "model.layers.{layer}.mlp.", "model.layers.{layer}.self_attn."
 _H, _F = "hidden", "ffn"

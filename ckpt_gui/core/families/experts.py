@@ -5,7 +5,8 @@ Sources: transformers 5 `conversion_mapping.py`, `core_model_loading.py`; one re
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Layout, Oracle, Rule, Slot, Split
+from ckpt_gui.core.families.rule_schema import Rule, Split
+from ckpt_gui.core.families.schema import Layout, Oracle, Slot
 from ckpt_gui.core.symbols import EQUAL
 
 FUSED_SOURCE = "transformers 5 conversion_mapping.py"

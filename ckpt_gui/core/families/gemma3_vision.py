@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from ckpt_gui.core.families.decoder import LITGPT, LITGPT_FOUR_NORMS, biases
 from ckpt_gui.core.families.gemma import GEMMA3
-from ckpt_gui.core.families.schema import Family, Layout, Oracle, Rule, Slot, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Layout, Oracle, Slot, hf_layout
 
 _TOWER = "vision_tower.vision_model."
 _BLOCK = _TOWER + "encoder.layers.{block}."

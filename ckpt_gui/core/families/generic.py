@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from ckpt_gui.core.errors import Cancelled
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Rule, Slot
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot
 from ckpt_gui.core.keys import safe_text, template
 
 TIMEOUT = 300.0  # seconds: importing transformers alone takes some on a slow disk

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.shape_ops import Transpose
 
 _L, _H, _F = "transformer.h.{layer}.", "hidden", "ffn"

@@ -6,7 +6,8 @@ Sources: transformers 4.57 `modeling_gpt_neox.py`, transformers 5 `conversion_ma
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.shape_ops import Regroup
 
 _L, _G, _H, _F = "gpt_neox.layers.{layer}.", "transformer.h.{layer}.", "hidden", "ffn"

@@ -7,7 +7,8 @@ Sources: transformers 4.57 `modeling_mixtral.py`, `convert_mixtral_weights_to_hf
 from __future__ import annotations
 
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule, Split
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.ops import RopePermute
 from ckpt_gui.core.shape_ops import Reshape, Transpose
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ckpt_gui.core.families.numbering import CROSS, SELF
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule, Split
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.image_ops import Patches, TilePlaces
 from ckpt_gui.core.ops import Op, RopePermute
 

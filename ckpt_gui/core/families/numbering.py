@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.families.schema import Family, Layout, Numbers
+from ckpt_gui.core.families.rule_schema import Numbers
+from ckpt_gui.core.families.schema import Family, Layout
 from ckpt_gui.core.keys import anonymous, bind, template
 
 SELF, CROSS = "self", "cross"

@@ -6,7 +6,8 @@ litgpt `scripts/convert_hf_checkpoint.py` copy_weights_phi.
 
 from __future__ import annotations
 
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, Split, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule, Split
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.symbols import EQUAL
 
 _L, _T, _G = "model.layers.{layer}.", "layers.{layer}.", "transformer.h.{layer}."

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ckpt_gui.core.families.decoder import LITGPT, TORCHTITAN, TORCHTITAN_OLD, Naming
 from ckpt_gui.core.families.experts import experts, fused
-from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Rule, Slot, hf_layout
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 
 _L, _MLP = "model.layers.{layer}.", "model.layers.{layer}.mlp."
 _Q, _KV, _H, _F = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn"

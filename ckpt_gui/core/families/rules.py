@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ckpt_gui.core.exprs import Expr, chain, inverse, make
-from ckpt_gui.core.families.schema import Rule
+from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 

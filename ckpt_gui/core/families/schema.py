@@ -1,19 +1,18 @@
 """The notation in which a family is written down: slots, layouts, rules. Tables only; no family needs code.
 
 The Hugging Face names of a family are the hub. A slot is a tensor of the family under its hub name with its shape in
-symbols; a layout says how else the family is stored, as rules between a stored key and a hub key. `check_family`
-holds the tables to their own rules and is run over all families by a test.
+symbols; a layout says how else the family is stored, as rules between a stored key and a hub key (see `rule_schema`).
+`schema_check` holds the tables to their own rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from ckpt_gui.core.keys import anonymous, index_names, indices, template
-from ckpt_gui.core.ops import Op
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.keys import anonymous, indices, template
 from ckpt_gui.core.symbols import Symbol
 
 EXTRA = "extra"  # the kind of layers that stand behind those that the config counts
@@ -41,114 +40,6 @@ class Slot:
     when: str = ""
     group: str = ""
     own_type: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """How one stored tensor is several hub tensors.
-
-    Attributes:
-        sizes: What each part measures, in symbols (`heads*head_dim`), or `EQUAL` for each.
-        dim: Along which dimension they lie.
-    """
-
-    sizes: tuple[Symbol, ...]
-    dim: int = 0
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """How layers of one kind are counted.
-
-    Attributes:
-        pairs: The stored number of each and the hub's; empty where they are the same.
-    """
-
-    pairs: tuple[tuple[int, int], ...] = ()
-
-    @cached_property
-    def to_hub(self) -> Mapping[int, int]:
-        """The hub's numbers by the stored ones."""
-        return dict(self.pairs)
-
-    @cached_property
-    def to_stored(self) -> Mapping[int, int]:
-        """The stored numbers by the hub's."""
-        return {hub: stored for stored, hub in self.pairs}
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One stored key ⇄ one hub key, or several that the stored tensor holds, or several that make up one hub tensor.
-
-    On the way to the hub the stored tensor goes through `ops`, is picked apart along `stack`, then along `split`, and
-    each part goes through its own chain in `each`. On the way back the inverses run in the opposite order.
-    Where several stored tensors make up one hub tensor, `split` says how they lie in that one, and `each` comes before.
-
-    Attributes:
-        stored: Name in the layout, or the names in the order in which the parts lie in the hub tensor.
-        hub: Name of the slot, or of the slots in the order in which the parts lie.
-        ops: Value changes of the stored tensor as a whole.
-        split: How it is taken apart; None for one slot.
-        each: Value changes of each part.
-        stack: Name of the hub's index that the stored tensor's first dimension counts (`expert`); empty without.
-        kind: Kind of layers (`self`, `cross`) that it is for, where the layout counts the layers of each kind by
-            themselves; empty where a layer has one number everywhere.
-        numbers: For such a kind, those of a model; empty in a table (see `numbering`).
-        also: True if it is another spelling, which is read and never written.
-    """
-
-    stored: str | tuple[str, ...]
-    hub: str | tuple[str, ...]
-    ops: tuple[Op, ...] = ()
-    split: Split | None = None
-    each: tuple[tuple[Op, ...], ...] = ()
-    stack: str = ""
-    kind: str = ""
-    numbers: Numbers = Numbers()
-    also: bool = False
-
-    @property
-    def hubs(self) -> tuple[str, ...]:
-        """The slots, as a tuple."""
-        return (self.hub,) if isinstance(self.hub, str) else self.hub
-
-    @property
-    def storeds(self) -> tuple[str, ...]:
-        """The stored names, as a tuple."""
-        return (self.stored,) if isinstance(self.stored, str) else self.stored
-
-    @property
-    def merges(self) -> bool:
-        """True if several stored tensors make up one hub tensor."""
-        return not isinstance(self.stored, str)
-
-    @property
-    def name(self) -> str:
-        """The stored name, or the first of them."""
-        return self.storeds[0]
-
-    @property
-    def keeps(self) -> bool:
-        """True if the stored tensor is the hub tensor, under the same name."""
-        return self.stored == self.hub and not self.ops and not self.each and not self.stack and self.split is None
-
-    @property
-    def reshapes(self) -> bool:
-        """True if the hub tensor has another shape than the stored one."""
-        return any(op.name in ("transpose", "reshape", "patches", "tiles") for op in self.ops)
-
-    def to_hub_numbers(self, indices: Mapping[str, int]) -> dict[str, int]:
-        """Return the indices of a stored key as the hub counts them."""
-        return _renumbered(indices, self.numbers.to_hub) if self.kind else dict(indices)
-
-    def to_stored_numbers(self, indices: Mapping[str, int]) -> dict[str, int]:
-        """Return the indices of a hub key as the layout counts them."""
-        return _renumbered(indices, self.numbers.to_stored) if self.kind else dict(indices)
-
-
-def _renumbered(indices: Mapping[str, int], numbers: Mapping[int, int]) -> dict[str, int]:
-    return {name: numbers.get(n, n) if name == "layer" else n for name, n in indices.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,47 +208,3 @@ def hf_layout(
 ) -> Layout:
     """Return the hub itself as a layout: every name stands for itself."""
     return Layout("hf", tuple(Rule(s.key, s.key) for s in slots), ignored, source=source, oracle=oracle)
-
-
-def check_family(family: Family) -> list[str]:
-    """Return what is wrong with a family's tables, one sentence each; empty if all is well."""
-    faults = []
-    slots = family.by_slot
-    if len(slots) != len(family.slots):
-        faults.append(f"{family.name}: two slots share a template")
-    for layout in family.layouts:
-        if len(layout.by_stored) != sum(len(r.storeds) for r in layout.rules):
-            faults.append(f"{family.name}/{layout.name}: a stored key is claimed twice")
-        if layout.by_stored.keys() & layout.by_ignored.keys():
-            faults.append(f"{family.name}/{layout.name}: a key is both a weight and ignored")
-        if layout.by_rank.keys() - layout.by_stored.keys():
-            faults.append(f"{family.name}/{layout.name}: ranks cut a tensor that has no rule")
-        if not layout.source:
-            faults.append(f"{family.name}/{layout.name}: no source given")
-        faults += [
-            f"{family.name}/{layout.name}: {hub} is no slot, or its indices differ"
-            for rule in layout.rules
-            for hub in rule.hubs
-            if anonymous(hub) not in slots or not _same_indices(rule, hub)
-        ]
-        faults += [f"{family.name}/{layout.name}: the parts of {r.name} do not add up" for r in layout.rules if _odd(r)]
-        made = [(anonymous(hub), r.kind) for r in layout.rules if not r.also for hub in r.hubs]
-        if len(set(made)) != len(made):
-            faults.append(f"{family.name}/{layout.name}: a hub key is made twice")
-    return faults
-
-
-def _same_indices(rule: Rule, hub: str) -> bool:
-    """Return True if a hub key has the stored key's indices, and that of the stack besides."""
-    found = set(index_names(hub)) - {rule.stack}
-    return all(found == set(index_names(stored)) for stored in rule.storeds) and (
-        not rule.stack or rule.stack in index_names(hub)
-    )
-
-
-def _odd(rule: Rule) -> bool:
-    """Return True if a rule's parts, chains and slots are not equally many."""
-    parts = len(rule.split.sizes) if rule.split else 1
-    if rule.merges and (rule.stack or rule.ops or len(rule.hubs) != 1):
-        return True
-    return parts != len(rule.storeds if rule.merges else rule.hubs) or (bool(rule.each) and len(rule.each) != parts)

@@ -13,7 +13,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ckpt_gui.core.families.schema import Family, Layout, Rule, Slot
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family, Layout, Slot
 from ckpt_gui.core.keys import anonymous
 from ckpt_gui.core.ops import Shape
 

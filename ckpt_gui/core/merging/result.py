@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ckpt_gui.core.exprs import Expr, shape_of
+from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import joined, to_hub
-from ckpt_gui.core.families.schema import Rule
 from ckpt_gui.core.keys import anonymous, bind, template
 from ckpt_gui.core.merging.work import Work
 from ckpt_gui.core.passes.adapter_findings import scaled_biases, scales, unbiased, unmatched

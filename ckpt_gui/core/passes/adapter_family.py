@@ -5,7 +5,8 @@ from __future__ import annotations
 from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import FAMILIES
-from ckpt_gui.core.families.schema import Family, Rule
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT
 from ckpt_gui.core.plan import Plan

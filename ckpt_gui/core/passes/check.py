@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.layer_kinds import layer_kinds, stated_sets
-from ckpt_gui.core.families.schema import EXTRA, Layout, Rule, Slot
+from ckpt_gui.core.families.rule_schema import Rule
+from ckpt_gui.core.families.schema import EXTRA, Layout, Slot
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
 from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.passes.recognise import told_config

@@ -12,8 +12,9 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import chain, shape_of
 from ckpt_gui.core.families.common import common_ignored
 from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import joined, to_hub
-from ckpt_gui.core.families.schema import Ignored, Layout, Rule
+from ckpt_gui.core.families.schema import Ignored, Layout
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.passes.stored_sizes import stored_sizes
 from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
