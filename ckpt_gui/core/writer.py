@@ -1,7 +1,7 @@
 """Write an export: streamed, verified, and put in place only when it is whole.
 
 The order is: check the target; lay every file out; fill the tensors in; headers last; to the disk; open the result
-again with our own reader and compare names, shapes, types and the checksum of every tensor; sidecars, index and report;
+again and compare every tensor (`read_back`); sidecars, index and report (`export_record`);
 rename.
 """
 
@@ -11,27 +11,21 @@ import errno
 import json
 import os
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ckpt_gui.core.config_write import hf_config
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.export_config import export_dtype
-from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, run_jobs, unchecked
-from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.export_record import make_report
+from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, unchecked
 from ckpt_gui.core.formats.verify import changed_files, verify_used
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import OutFile, plan_files
+from ckpt_gui.core.read_back import verify
 from ckpt_gui.core.target_folder import check_target, commit, copy_file, free_bytes, staged, write_text
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import Source
 
 REPORT = "EXPORT_REPORT.json"
 Progress = Callable[[str, int, int], None]
@@ -184,58 +178,6 @@ def _write_small_files(part: Path, export: Export, report: Mapping[str, Any], in
         write_text(part / name, text)
 
 
-def verify(part: Path, files: tuple[OutFile, ...], filled: Mapping[str, Filled], meter: Meter, workers: int) -> int:
-    """Open the written files again and compare every tensor; return how many there are.
-
-    Raises:
-        CheckpointError: Something is not as it was meant to be.
-    """
-    for file in files:
-        with open_checkpoint(part / file.name) as source:
-            _compare(file, source)
-            crcs = filled[file.name].crcs
-            refs = {leaf.record: ref for leaf, ref in zip(file.leaves, source.refs, strict=True)}
-
-            def job(record: str, source: Source = source, refs: Any = refs, crcs: Any = crcs) -> None:
-                if _crc(source, refs[record], meter) != crcs[record]:
-                    raise _wrong(refs[record].key, "was read back with other bytes than were written")
-
-            run_jobs(job, list(refs), meter, workers)
-    return sum(len(file.keys) for file in files)
-
-
-def _compare(file: OutFile, source: Source) -> None:
-    """Raise unless a written file holds exactly the names, types and shapes that were meant."""
-    for leaf, ref in zip_longest(file.leaves, source.refs):
-        if ref is None:
-            raise _wrong(leaf.spec.key, "is not found in the written file")
-        if leaf is None or leaf.spec.key != ref.key:
-            raise _wrong(ref.key, "was not to be written")
-        if (leaf.spec.dtype, leaf.spec.shape) != (ref.dtype, ref.shape):
-            raise _wrong(ref.key, "has another type or shape than planned")
-    # Codes of a quantised model that were meant to be carried are no fault of the file.
-    worst = next((f for f in source.problems if f.severity == "error" and f.code != "quantised"), None)
-    if worst is not None:
-        raise _wrong(file.name, f"can not be read as it should ({worst.message.rstrip('.')})")
-
-
-def _crc(source: Source, ref: TensorRef, meter: Meter) -> int:
-    buffer = np.empty(min(BLOCK, ref.nbytes), dtype=np.uint8)
-    crc = 0
-    for start in range(0, ref.nbytes, BLOCK):
-        block = buffer[: min(BLOCK, ref.nbytes - start)]
-        source.read_into(ref, start, block.data)
-        crc = zlib.crc32(block.data, crc)
-        meter.add("Verifying", block.nbytes)
-    return crc
-
-
-def _wrong(key: str, what: str) -> CheckpointError:
-    return CheckpointError(
-        "verify-failed", f"`{safe_text(key)}` {what}: the disk or the memory may be failing. Nothing was kept.", key=key
-    )
-
-
 def _disk_error(error: OSError, target: Path, needed: int) -> CheckpointError:
     shown = safe_text(str(target))
     text = f"{shown} could not be written: {error.strerror or error} (nothing was kept there)."
@@ -257,111 +199,3 @@ def _hashes(part: Path, files: tuple[OutFile, ...]) -> dict[str, str]:
                 digest.update(block)
         found[file.name] = digest.hexdigest()
     return found
-
-
-def make_report(
-    export: Export, files: tuple[OutFile, ...], filled: Mapping[str, Filled], hashes: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the content of EXPORT_REPORT.json: what was made from what, how, and the checksum of every tensor.
-
-    It holds no time and no folder name, so that the same export gives the same report.
-    """
-    plan = export.plan
-    source = plan.source
-    return {
-        "schema": 1,
-        "tool": {"name": "ckpt_gui", "version": _version()},
-        "source": {
-            "name": Path(source.path).name,
-            "container": source.container,
-            "files": [{"name": f.name, "bytes": f.size} for f in source.files],
-            "section": list(plan.section),
-            "wrappers": list(plan.wrappers),
-            "layout": plan.layout.name if plan.layout else None,
-        },
-        "family": plan.family.name if plan.family else None,
-        "layout": export.layout.name if export.layout else None,
-        "row_order": dict(plan.family.row_order).get(export.layout.name) if plan.family and export.layout else None,
-        "dims": dict(plan.dims),
-        "tied": plan.tie.tied,
-        "source_config": _true_config(export),
-        "steps": [{"id": s.id, "title": s.title, "count": s.count, "evidence": s.evidence} for s in export.steps],
-        "use_with": use_with(export),
-        "notes": [f.message for f in export.findings],
-        "dropped": [{"key": d.ref.full_key, "reason": d.reason} for d in export.dropped],
-        "beside": [d.ref.full_key for d in export.beside],
-        "left_out": list(export.left_out),
-        "files": [_file_report(f, hashes) for f in files],
-        "tensors": {
-            f"{f.name}: {key}" if export.ranks > 1 else key: row
-            for f in files
-            for key, row in _tensor_rows(f, filled[f.name], plan.dims)
-        },
-    }
-
-
-def _version() -> str:
-    try:
-        return metadata.version("ckpt_gui")
-    except metadata.PackageNotFoundError:
-        return "0"
-
-
-def _true_config(export: Export) -> dict[str, Any] | None:
-    """Return the source's Hugging Face config with sizes and tie flag as the tensors have them, for the way back."""
-    plan = export.plan
-    config = plan.config
-    if config is None or not config.is_hf or plan.adapter is not None:
-        return None  # Meta's params.json is written as such wherever it is needed
-    if plan.family is None:
-        return dict(config.raw)
-    return hf_config(
-        plan.family, config, plan.dims, dtype=export_dtype(export), tied=bool(plan.tie.tied), biases=frozenset()
-    )
-
-
-def _file_report(file: OutFile, hashes: Mapping[str, str]) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": file.name, "bytes": file.layout.nbytes, "tensors": len(file.keys)}
-    return row | ({"sha256": hashes[file.name]} if file.name in hashes else {})
-
-
-def _tensor_rows(file: OutFile, filled: Filled, dims: Mapping[str, int]) -> list[tuple[str, dict[str, Any]]]:
-    entries = {p.name: p.entry for p in file.parts}
-    rows = []
-    for key, name in file.keys.items():
-        entry = entries[name]
-        row: dict[str, Any] = {"from": [r.full_key for r in entry.inputs], "crc32": f"{filled.crcs[name]:08x}"}
-        if entry.ops:
-            row["ops"] = [op.describe(dims) for op in entry.ops]
-        if filled.overflow.get(name):
-            row["overflow"] = filled.overflow[name]
-        rows.append((key, row))
-    return rows
-
-
-def use_with(export: Export) -> dict[str, str]:
-    """Return how the export is used: for torchtune the model_type, and what its own type would do to an untied head."""
-    if export.layout is None or export.plan.family is None or export.layout.name not in ("torchtune", "meta"):
-        return {}
-    if export.ranks > 1:  # torchtune reads one file
-        return {}
-    tied, tune = bool(export.plan.tie.tied), export.plan.family.layout("torchtune")
-    if export.plan.family.name == "llama":
-        return _llama_with_torchtune(tied, export.plan.dims.get("vocab", 0))
-    if tune is None or not tune.program_type:
-        return {}
-    note = {"torchtune_model_type": tune.program_type}
-    if not tied and tune.always_ties:
-        note["warning"] = "The head is its own. torchtune's builders of this family always tie, and refuse it."
-    return note
-
-
-def _llama_with_torchtune(tied: bool, vocab: int) -> dict[str, str]:
-    model_type = "LLAMA3_2" if tied else "LLAMA3" if vocab >= 128000 else "LLAMA2"
-    if tied:
-        return {"torchtune_model_type": model_type}
-    warning = (
-        "The head is its own. torchtune's LLAMA3_2 builders always tie and would drop it: use "
-        f"{model_type} with an untied builder (llama3_1)."
-    )
-    return {"torchtune_model_type": model_type, "warning": warning}

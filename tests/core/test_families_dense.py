@@ -12,6 +12,7 @@ import pytest
 
 from ckpt_gui.core.against import against
 from ckpt_gui.core.export import Export, Target
+from ckpt_gui.core.export_record import use_with
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.families.schema_check import check_family
@@ -25,7 +26,7 @@ from ckpt_gui.core.plan import Plan, Policy, account
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.symbols import size_of
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.writer import use_with, write_export
+from ckpt_gui.core.writer import write_export
 from tests.core import models
 
 DENSE = (

@@ -1,0 +1,123 @@
+"""The content of EXPORT_REPORT.json: what was made from what, how, and what the result is used with.
+
+It stands beside the weights, so that an export can be traced and the way back is known. It holds no time and no folder
+name: the same export gives the same report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ckpt_gui.core.config_write import hf_config
+from ckpt_gui.core.export import Export
+from ckpt_gui.core.export_config import export_dtype
+from ckpt_gui.core.fill import Filled
+from ckpt_gui.core.out_files import OutFile
+
+
+def make_report(
+    export: Export, files: tuple[OutFile, ...], filled: Mapping[str, Filled], hashes: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what was made from what, how, and the checksum of every tensor."""
+    plan = export.plan
+    source = plan.source
+    return {
+        "schema": 1,
+        "tool": {"name": "ckpt_gui", "version": _version()},
+        "source": {
+            "name": Path(source.path).name,
+            "container": source.container,
+            "files": [{"name": f.name, "bytes": f.size} for f in source.files],
+            "section": list(plan.section),
+            "wrappers": list(plan.wrappers),
+            "layout": plan.layout.name if plan.layout else None,
+        },
+        "family": plan.family.name if plan.family else None,
+        "layout": export.layout.name if export.layout else None,
+        "row_order": dict(plan.family.row_order).get(export.layout.name) if plan.family and export.layout else None,
+        "dims": dict(plan.dims),
+        "tied": plan.tie.tied,
+        "source_config": _true_config(export),
+        "steps": [{"id": s.id, "title": s.title, "count": s.count, "evidence": s.evidence} for s in export.steps],
+        "use_with": use_with(export),
+        "notes": [f.message for f in export.findings],
+        "dropped": [{"key": d.ref.full_key, "reason": d.reason} for d in export.dropped],
+        "beside": [d.ref.full_key for d in export.beside],
+        "left_out": list(export.left_out),
+        "files": [_file_report(f, hashes) for f in files],
+        "tensors": {
+            f"{f.name}: {key}" if export.ranks > 1 else key: row
+            for f in files
+            for key, row in _tensor_rows(f, filled[f.name], plan.dims)
+        },
+    }
+
+
+def _version() -> str:
+    try:
+        return metadata.version("ckpt_gui")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def _true_config(export: Export) -> dict[str, Any] | None:
+    """Return the source's Hugging Face config with sizes and tie flag as the tensors have them, for the way back."""
+    plan = export.plan
+    config = plan.config
+    if config is None or not config.is_hf or plan.adapter is not None:
+        return None  # Meta's params.json is written as such wherever it is needed
+    if plan.family is None:
+        return dict(config.raw)
+    return hf_config(
+        plan.family, config, plan.dims, dtype=export_dtype(export), tied=bool(plan.tie.tied), biases=frozenset()
+    )
+
+
+def _file_report(file: OutFile, hashes: Mapping[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": file.name, "bytes": file.layout.nbytes, "tensors": len(file.keys)}
+    return row | ({"sha256": hashes[file.name]} if file.name in hashes else {})
+
+
+def _tensor_rows(file: OutFile, filled: Filled, dims: Mapping[str, int]) -> list[tuple[str, dict[str, Any]]]:
+    entries = {p.name: p.entry for p in file.parts}
+    rows = []
+    for key, name in file.keys.items():
+        entry = entries[name]
+        row: dict[str, Any] = {"from": [r.full_key for r in entry.inputs], "crc32": f"{filled.crcs[name]:08x}"}
+        if entry.ops:
+            row["ops"] = [op.describe(dims) for op in entry.ops]
+        if filled.overflow.get(name):
+            row["overflow"] = filled.overflow[name]
+        rows.append((key, row))
+    return rows
+
+
+def use_with(export: Export) -> dict[str, str]:
+    """Return how the export is used: for torchtune the model_type, and what its own type would do to an untied head."""
+    if export.layout is None or export.plan.family is None or export.layout.name not in ("torchtune", "meta"):
+        return {}
+    if export.ranks > 1:  # torchtune reads one file
+        return {}
+    tied, tune = bool(export.plan.tie.tied), export.plan.family.layout("torchtune")
+    if export.plan.family.name == "llama":
+        return _llama_with_torchtune(tied, export.plan.dims.get("vocab", 0))
+    if tune is None or not tune.program_type:
+        return {}
+    note = {"torchtune_model_type": tune.program_type}
+    if not tied and tune.always_ties:
+        note["warning"] = "The head is its own. torchtune's builders of this family always tie, and refuse it."
+    return note
+
+
+def _llama_with_torchtune(tied: bool, vocab: int) -> dict[str, str]:
+    model_type = "LLAMA3_2" if tied else "LLAMA3" if vocab >= 128000 else "LLAMA2"
+    if tied:
+        return {"torchtune_model_type": model_type}
+    warning = (
+        "The head is its own. torchtune's LLAMA3_2 builders always tie and would drop it: use "
+        f"{model_type} with an untied builder (llama3_1)."
+    )
+    return {"torchtune_model_type": model_type, "warning": warning}

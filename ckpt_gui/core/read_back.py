@@ -1,0 +1,74 @@
+"""Read an export back before it is kept: every name, type and shape, and the checksum of every tensor.
+
+The files are opened with our own reader, as anybody would open them; what the disk or the memory has spoilt on the way
+is told, and nothing of it is kept.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.fill import BLOCK, Filled, Meter, run_jobs
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.out_files import OutFile
+from ckpt_gui.core.tensors import Source, TensorRef
+
+
+def verify(part: Path, files: tuple[OutFile, ...], filled: Mapping[str, Filled], meter: Meter, workers: int) -> int:
+    """Open the written files again and compare every tensor; return how many there are.
+
+    Raises:
+        CheckpointError: Something is not as it was meant to be.
+    """
+    for file in files:
+        with open_checkpoint(part / file.name) as source:
+            _compare(file, source)
+            crcs = filled[file.name].crcs
+            refs = {leaf.record: ref for leaf, ref in zip(file.leaves, source.refs, strict=True)}
+
+            def job(record: str, source: Source = source, refs: Any = refs, crcs: Any = crcs) -> None:
+                if _crc(source, refs[record], meter) != crcs[record]:
+                    raise _wrong(refs[record].key, "was read back with other bytes than were written")
+
+            run_jobs(job, list(refs), meter, workers)
+    return sum(len(file.keys) for file in files)
+
+
+def _compare(file: OutFile, source: Source) -> None:
+    """Raise unless a written file holds exactly the names, types and shapes that were meant."""
+    for leaf, ref in zip_longest(file.leaves, source.refs):
+        if ref is None:
+            raise _wrong(leaf.spec.key, "is not found in the written file")
+        if leaf is None or leaf.spec.key != ref.key:
+            raise _wrong(ref.key, "was not to be written")
+        if (leaf.spec.dtype, leaf.spec.shape) != (ref.dtype, ref.shape):
+            raise _wrong(ref.key, "has another type or shape than planned")
+    # Codes of a quantised model that were meant to be carried are no fault of the file.
+    worst = next((f for f in source.problems if f.severity == "error" and f.code != "quantised"), None)
+    if worst is not None:
+        raise _wrong(file.name, f"can not be read as it should ({worst.message.rstrip('.')})")
+
+
+def _crc(source: Source, ref: TensorRef, meter: Meter) -> int:
+    buffer = np.empty(min(BLOCK, ref.nbytes), dtype=np.uint8)
+    crc = 0
+    for start in range(0, ref.nbytes, BLOCK):
+        block = buffer[: min(BLOCK, ref.nbytes - start)]
+        source.read_into(ref, start, block.data)
+        crc = zlib.crc32(block.data, crc)
+        meter.add("Verifying", block.nbytes)
+    return crc
+
+
+def _wrong(key: str, what: str) -> CheckpointError:
+    return CheckpointError(
+        "verify-failed", f"`{safe_text(key)}` {what}: the disk or the memory may be failing. Nothing was kept.", key=key
+    )
