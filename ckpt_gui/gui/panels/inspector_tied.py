@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Tie
-from ckpt_gui.core.stats import PairStats, pair_stats
+from ckpt_gui.core.stats import PairStats, StatsCache, pair_stats
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tokens import vocabulary
 from ckpt_gui.gui.jobs import Job
