@@ -99,7 +99,9 @@ class TiedTab(LiveArea):
             return
 
         def work(job: Job) -> Found:
-            pair = pair_stats(snapshot.plan.source, a, b, progress=job.progress, cancelled=job.cancelled)
+            pair = pair_stats(
+                snapshot.plan.source, a, b, progress=job.progress, cancelled=job.cancelled, cache=StatsCache()
+            )
             known = vocabulary(snapshot.source.sidecars.folder) if pair.rows.differing else None
             first = pair.rows.first[:ROWS_NAMED]
             return pair, tuple(known.name(row) if known else None for row in first)
