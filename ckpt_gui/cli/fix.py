@@ -28,6 +28,7 @@ from ckpt_gui.cli.terminal import (
     write_file,
 )
 from ckpt_gui.core.api import merged, open_adapter, read_base
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, worst_first
 from ckpt_gui.core.export import GB, Export, Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -48,7 +49,7 @@ from ckpt_gui.core.report import (
 )
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Sidecars, Source
+from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
 
 if TYPE_CHECKING:

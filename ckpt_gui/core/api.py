@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -15,7 +16,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import TIE_CHOICES, Plan, Policy
 from ckpt_gui.core.retarget import retarget, with_base
-from ckpt_gui.core.tensors import Sidecars, Source, TensorRef
+from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.text.words import read_bytes
 
 if TYPE_CHECKING:

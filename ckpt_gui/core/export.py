@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.plan import Dropped, Entry, Plan, Step
-from ckpt_gui.core.tensors import Sidecars
 
 GB = 10**9
 

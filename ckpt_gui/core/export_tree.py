@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ckpt_gui.core.beside import ForeignObject
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.tensors import ForeignObject
 
 
 def carries_tree(export: Export) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from huggingface_hub import split_state_dict_into_shards_factory
 
+from ckpt_gui.core.beside import ForeignObject
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_tree import carries_tree
@@ -24,7 +25,7 @@ from ckpt_gui.core.formats.torch_values import StateDict
 from ckpt_gui.core.joined import FOLDER as ADAPTER_FOLDER
 from ckpt_gui.core.plan import Entry, carried
 from ckpt_gui.core.rank_cut import cut
-from ckpt_gui.core.tensors import ForeignObject, TensorRef, TensorSpec
+from ckpt_gui.core.tensors import TensorRef, TensorSpec
 
 _INDEX = {"safetensors": "model.safetensors.index.json", "torch": "pytorch_model.bin.index.json"}
 

@@ -12,6 +12,7 @@ from functools import reduce
 
 from ckpt_gui.core.adapter_layouts import CONFIG as ADAPTER_CONFIG
 from ckpt_gui.core.adapter_layouts import adapter_layout, convert_adapter
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.dtypes import CASTABLE
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
@@ -29,7 +30,7 @@ from ckpt_gui.core.layouting import left_behind, to_layout
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
-from ckpt_gui.core.tensors import Sidecars, TensorSpec
+from ckpt_gui.core.tensors import TensorSpec
 from ckpt_gui.core.tile_rows import lost_rows
 
 

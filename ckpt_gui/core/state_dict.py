@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
@@ -28,7 +29,7 @@ from ckpt_gui.core.replace_ops import PutRows, Replace
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.shape_ops import Regroup, Transpose
 from ckpt_gui.core.symbols import size_of
-from ckpt_gui.core.tensors import Sidecars, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 _REFUSED = (
     *("key-collision", "heads-unknown", "unknown-layout", "several-sections"),

@@ -12,20 +12,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ckpt_gui.core.beside import Extra, Sidecars
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError, Finding
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
-    """What a tensor is: key, element type, shape."""
+class _Sized:
+    """What follows from an element type and a shape."""
 
-    key: str
+    __slots__ = ()
     dtype: str
     shape: tuple[int, ...]
 
@@ -41,7 +41,16 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorRef:
+class TensorSpec(_Sized):
+    """What a tensor is: key, element type, shape."""
+
+    key: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef(_Sized):
     """One stored tensor of a source.
 
     Attributes:
@@ -63,16 +72,6 @@ class TensorRef:
     storage: str = ""
     offset: int = 0
     strides: tuple[int, ...] | None = None
-
-    @property
-    def numel(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tensor stored row by row."""
-        return num_bytes(self.dtype, self.numel)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -120,67 +119,6 @@ class SourceFile:
     path: str
     size: int
     identity: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignObject:
-    """An object of a class or function that is not on the allow-list: named, never made.
-
-    Attributes:
-        name: `module.qualname` as the pickle has it.
-        called: True if loading it normally would call that name (as a function or a class).
-        unsafe: True if a permissive loader would run code that is not known to be harmless.
-        children: Inert values found inside it (arguments and state).
-    """
-
-    name: str
-    called: bool = True
-    unsafe: bool = False
-    children: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """A value in the file that is not a tensor, for display.
-
-    Attributes:
-        path: Names of the nested dicts and the key.
-        kind: Type name, or the foreign class.
-        text: Short safe preview.
-    """
-
-    path: tuple[str, ...]
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sidecars:
-    """Files beside the weights that say what they mean.
-
-    Attributes:
-        folder: Where they were looked for; None for a state dict in memory.
-        config: Parsed `config.json`, or None.
-        params: Parsed `params.json` (Meta, Mistral), or None.
-        generation: Parsed `generation_config.json`, or None.
-        origin: `source_config` of the `EXPORT_REPORT.json` of an export of ours, or None.
-        tokenizer: Names of tokenizer files found.
-        carried: Names of all files that an export carries along (tokenizer, generation config, chat template).
-        adapter: Parsed `adapter_config.json`, or None.
-        lit: Parsed `model_config.yaml` of litgpt, or None.
-        embeds: True if sentence-transformers' `modules.json` is there: the model is used without an output head.
-    """
-
-    folder: str | None = None
-    config: Mapping[str, Any] | None = None
-    params: Mapping[str, Any] | None = None
-    generation: Mapping[str, Any] | None = None
-    origin: Mapping[str, Any] | None = None
-    tokenizer: tuple[str, ...] = ()
-    carried: tuple[str, ...] = ()
-    adapter: Mapping[str, Any] | None = None
-    embeds: bool = False
-    lit: Mapping[str, Any] | None = None
 
 
 @runtime_checkable
@@ -300,33 +238,6 @@ class Source:
     def replace(self, **changes: Any) -> Source:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
-
-
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the element strides of a tensor stored row by row.
-
-    >>> contiguous_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
-
-
-def normal_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
-    """Return None if strides describe a row-major tensor without gaps (sizes of 1 do not count), else the strides.
-
-    >>> normal_strides((1, 3), (99, 1)) is None
-    True
-    """
-    if 0 in shape:
-        return None
-    plain = contiguous_strides(shape)
-    same = all(size == 1 or a == b for size, a, b in zip(shape, strides, plain, strict=True))
-    return None if same else tuple(strides)
 
 
 def unique_bytes(refs: Iterable[TensorRef]) -> int:

@@ -1,8 +1,7 @@
 """Write an export: streamed, verified, and put in place only when it is whole.
 
 The order is: check the target; lay every file out; fill the tensors in; headers last; to the disk; open the result
-again and compare every tensor (`read_back`); sidecars, index and report (`export_record`);
-rename.
+again and compare every tensor (`read_back`); sidecars, index and report (`export_record`); rename.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan, Policy
-from ckpt_gui.core.tensors import Sidecars, Source
+from ckpt_gui.core.tensors import Source
 from tests import builders
 
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB = 24, 3, 4, 2, 8, 40, 50

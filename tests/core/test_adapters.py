@@ -11,6 +11,7 @@ import pytest
 
 from ckpt_gui import normalise_state_dict
 from ckpt_gui.core.adapters import untried_patterns
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.casts import cast
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.errors import CheckpointError
@@ -24,7 +25,6 @@ from ckpt_gui.core.ops import RefStream
 from ckpt_gui.core.plan import Plan, Policy
 from ckpt_gui.core.report import check_document, check_json
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Sidecars
 from ckpt_gui.core.text import plain
 from ckpt_gui.core.writer import write_export
 from tests.core import models

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.numbering import spread
 from ckpt_gui.core.families.registry import BY_NAME
@@ -15,7 +16,6 @@ from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Sidecars
 from ckpt_gui.core.writer import write_export
 from tests.core import models
 from tests.core.test_families_fused import config, hub_state

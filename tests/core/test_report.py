@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.normalise import normalise
@@ -25,7 +26,7 @@ from ckpt_gui.core.report import (
     use_sentences,
 )
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Sidecars, Source, SourceFile, TensorRef
+from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
 from ckpt_gui.core.text import (
     Document,
     Pair,

@@ -14,7 +14,8 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.strided import read_strided
 from ckpt_gui.core.formats.verify import Checked, HasChecksums
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Reader, TensorRef, check_window, contiguous_strides
+from ckpt_gui.core.strides import contiguous_strides
+from ckpt_gui.core.tensors import Reader, TensorRef, check_window
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ckpt_gui.core.beside import Extra, ForeignObject
 from ckpt_gui.core.dtypes import BY_TORCH
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes, is_grid
@@ -26,7 +27,7 @@ from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.verify import Checked, HasChecksums
 from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, ForeignObject, SourceFile, TensorRef
+from ckpt_gui.core.tensors import SourceFile, TensorRef
 
 METADATA = ".metadata"
 NAME = "model"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ckpt_gui.core.beside import ForeignObject
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, Run
 from ckpt_gui.core.formats.deepspeed_rows import (
@@ -31,7 +32,7 @@ from ckpt_gui.core.formats.folder import list_all
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import ForeignObject, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 _OPTIM = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d{1,5})_mp_rank_(\d{1,5})_optim_states\.pt\Z")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d{1,5})_)?mp_rank_(\d{1,5})_model_states\.pt\Z")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
@@ -18,7 +19,7 @@ from ckpt_gui.core.formats.gguf_config import gguf_config
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Blocks, Extra, TensorRef
+from ckpt_gui.core.tensors import Blocks, TensorRef
 
 MAGIC = b"GGUF"
 MAX_COUNT = 1 << 20

@@ -10,11 +10,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import BY_NAME, BY_TORCH
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.torch_tree import describe
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, Source, TensorRef, check_window, normal_strides
+from ckpt_gui.core.strides import normal_strides
+from ckpt_gui.core.tensors import Source, TensorRef, check_window
 
 MAX_DEPTH = 100
 # Classes whose bytes are what they seem; others (quantised, distributed) mean something else by their storage.

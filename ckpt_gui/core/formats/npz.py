@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import show_path
@@ -23,7 +24,8 @@ from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.formats.verify import Checked
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, TensorRef, normal_strides
+from ckpt_gui.core.strides import normal_strides
+from ckpt_gui.core.tensors import TensorRef
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER = 10_000  # as numpy itself

@@ -14,9 +14,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ckpt_gui.core.beside import ForeignObject
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.torch_values import TensorStub
-from ckpt_gui.core.tensors import ForeignObject
 
 DISTRIBUTED = frozenset(
     {

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ckpt_gui.core.beside import ForeignObject
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import pickle_ops
 from ckpt_gui.core.formats.pickle_global import Global, read_storage
 from ckpt_gui.core.formats.pickle_names import find
 from ckpt_gui.core.formats.torch_values import StateDict, safe_key
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import ForeignObject
 
 MAX_BYTES = 1 << 30
 COPY_BUDGET = 1 << 24

@@ -15,7 +15,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.layout import StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict, TorchDevice, TorchDType, TorchSize
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import contiguous_strides
+from ckpt_gui.core.strides import contiguous_strides
 
 MAX_DEPTH = 200
 _BATCH = 1000

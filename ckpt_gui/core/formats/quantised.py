@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 
 @dataclass(frozen=True, slots=True)

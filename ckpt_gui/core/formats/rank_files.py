@@ -21,7 +21,8 @@ from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_distributed import LocalBox, LocalPart
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import TensorRef, contiguous_strides, normal_strides
+from ckpt_gui.core.strides import contiguous_strides, normal_strides
+from ckpt_gui.core.tensors import TensorRef
 
 NAME = "model"
 _WORLD = re.compile(r"(?P<stem>.+?)_world_size_(?P<world>\d{1,5})_rank_(?P<rank>\d{1,5})\.(pt|pth|bin)\Z")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.files import show_path
 from ckpt_gui.core.formats.pickle_distributed import DISTRIBUTED, LocalPart
@@ -15,7 +16,7 @@ from ckpt_gui.core.formats.pickle_vm import PickleResult
 from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
 from ckpt_gui.core.formats.weights_kind import shards_finding
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, Reader, TensorRef
+from ckpt_gui.core.tensors import Reader, TensorRef
 
 BLOAT = 1 << 20
 

@@ -12,7 +12,7 @@ from typing import Any
 from ckpt_gui.core.dtypes import BY_NAME, BY_TORCH, DType
 from ckpt_gui.core.formats.torch_values import StorageInfo, TensorStub, TorchSize
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import normal_strides
+from ckpt_gui.core.strides import normal_strides
 
 MAX_NUMEL = 1 << 62
 MAX_DIMS = 64

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ckpt_gui.core.beside import Extra, ForeignObject
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.formats.pickle_global import Global
 from ckpt_gui.core.formats.torch_geometry import Geometry
 from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, TensorStub, TorchDType, TorchSize
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, ForeignObject, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 MAX_DEPTH = 100
 MAX_REVISITS = 1 << 18

@@ -12,11 +12,12 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.formats.quantised import find_quantised
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Extra, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 HUGE = 1 << 30
 MAX_RANKS = 4096

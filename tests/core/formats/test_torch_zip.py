@@ -11,9 +11,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from ckpt_gui.core.beside import ForeignObject
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.tensors import ForeignObject
 from tests import builders as b
 
 W = np.arange(6, dtype=np.float32)

@@ -8,9 +8,10 @@ import unicodedata
 import numpy as np
 import pytest
 
+from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.weights_kind import find_kinds
-from ckpt_gui.core.tensors import Extra, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from tests import builders as b
 
 LAYER = ("self_attn.q_proj.weight", "mlp.up_proj.weight", "input_layernorm.weight")
