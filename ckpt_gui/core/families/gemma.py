@@ -17,16 +17,13 @@ from ckpt_gui.core.families.decoder import (
     EMBEDDING,
     FINAL_NORM,
     GATED_MLP,
-    GOOGLE,
     HEAD,
     HEAD_NORMS,
-    LITGPT,
-    LITGPT_FOUR_NORMS,
-    TORCHTUNE,
     biases,
     hugging_face,
     norm,
 )
+from ckpt_gui.core.families.decoder_names import GOOGLE, LITGPT, LITGPT_FOUR_NORMS, TORCHTUNE
 from ckpt_gui.core.families.schema import Family, Layout, Oracle, Slot
 
 _LINEAR = (*ATTENTION, *biases(ATTENTION, "attention_bias"))

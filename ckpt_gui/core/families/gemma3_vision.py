@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ckpt_gui.core.families.decoder import LITGPT, LITGPT_FOUR_NORMS, biases
+from ckpt_gui.core.families.decoder import biases
+from ckpt_gui.core.families.decoder_names import LITGPT, LITGPT_FOUR_NORMS
 from ckpt_gui.core.families.gemma import GEMMA3
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Layout, Oracle, Slot, hf_layout

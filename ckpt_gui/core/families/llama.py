@@ -8,21 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ckpt_gui.core.families.decoder import (
-    ATTENTION,
-    EMBEDDING,
-    FINAL_NORM,
-    GATED_MLP,
-    GPT_FAST,
-    HEAD,
-    LITGPT,
-    META,
-    TORCHTITAN,
-    TORCHTUNE,
-    biases,
-    hugging_face,
-    norm,
-)
+from ckpt_gui.core.families.decoder import ATTENTION, EMBEDDING, FINAL_NORM, GATED_MLP, HEAD, biases, hugging_face, norm
+from ckpt_gui.core.families.decoder_names import GPT_FAST, LITGPT, META, TORCHTITAN, TORCHTUNE
 from ckpt_gui.core.families.schema import Family, Oracle
 
 SLOTS = (

@@ -14,13 +14,12 @@ from ckpt_gui.core.families.decoder import (
     HEAD,
     KV,
     LAYER,
-    LITGPT,
-    LITGPT_FOUR_NORMS,
     Q,
     biases,
     hugging_face,
     norm,
 )
+from ckpt_gui.core.families.decoder_names import LITGPT, LITGPT_FOUR_NORMS
 from ckpt_gui.core.families.schema import Family, Oracle, Slot
 
 SLOTS = (

@@ -17,15 +17,12 @@ from ckpt_gui.core.families.decoder import (
     GATED_MLP,
     HEAD,
     HEAD_NORMS,
-    LITGPT,
     QKV,
-    TORCHTITAN,
-    TORCHTITAN_OLD,
-    TORCHTUNE,
     biases,
     hugging_face,
     norm,
 )
+from ckpt_gui.core.families.decoder_names import LITGPT, TORCHTITAN, TORCHTITAN_OLD, TORCHTUNE
 from ckpt_gui.core.families.schema import Family, Oracle
 
 _AROUND = (norm("post_attention_layernorm"), *GATED_MLP, FINAL_NORM, HEAD)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ckpt_gui.core.families.decoder import LITGPT, TORCHTITAN, TORCHTITAN_OLD, Naming
+from ckpt_gui.core.families.decoder import Naming
+from ckpt_gui.core.families.decoder_names import LITGPT, TORCHTITAN, TORCHTITAN_OLD
 from ckpt_gui.core.families.experts import experts, fused
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
