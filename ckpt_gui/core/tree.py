@@ -11,15 +11,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from ckpt_gui.core.diff import STATES, Row
-from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import natural
-from ckpt_gui.core.passes.check import stored_name
-from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.row_filter import Filter, Hits
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})
@@ -61,103 +58,6 @@ class Node:
             chain.append(node)
             node = node.parent
         return chain[::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What the filter text asks for. Several states or types are alternatives; everything else must hold together.
-
-    Attributes:
-        words: Texts that the key or the expected key contains, in lower case.
-        without: Texts that they do not contain.
-        states: States wanted; empty for all.
-        no_states: States not wanted.
-        dtypes: Types wanted; empty for all.
-        no_dtypes: Types not wanted.
-    """
-
-    words: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    states: frozenset[str] = frozenset()
-    no_states: frozenset[str] = frozenset()
-    dtypes: frozenset[str] = frozenset()
-    no_dtypes: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        """Return False if it lets everything pass."""
-        return any((self.words, self.without, self.states, self.no_states, self.dtypes, self.no_dtypes))
-
-
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """What a filter found.
-
-    Attributes:
-        rows: Numbers of the rows, in the diff's order.
-        counts: Rows of each state that the rest of the filter lets pass, whichever states it asks for.
-    """
-
-    rows: Sequence[int]
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
-def tree_places(export: Export, rows: Sequence[Row]) -> list[str]:
-    """Return where each row of an export's diff belongs in the tree of the file.
-
-    A missing tensor stands among its siblings, under the name that the file would have given it, wrappers included,
-    whatever it is called in the layout that the diff compares with.
-    """
-    plan = export.plan
-    if plan.layout is None or not plan.missing:
-        return [row.path for row in rows]
-    written = export.layout or plan.layout
-    names = {stored_name(written, spec.key): stored_name(plan.layout, spec.key) for spec in plan.missing}
-    before = _wrapping(plan)
-    return [row.path if row.ref is not None else before + names.get(row.expected, row.expected) for row in rows]
-
-
-def _wrapping(plan: Plan) -> str:
-    """Return what most keys of the file have before the layout's own names, such as `_orig_mod.`."""
-    assert plan.layout is not None
-    found: Counter[str] = Counter()
-    for entry in plan.entries[:1000]:
-        name = stored_name(plan.layout, entry.key)
-        if entry.ref.key.endswith(name):
-            found[entry.ref.key.removesuffix(name)] += 1
-    return found.most_common(1)[0][0] if found else ""
-
-
-def parse_filter(text: str) -> Filter:
-    """Read the filter box.
-
-    Words must all be in the key. `state:` and `dtype:` take a name, or several with commas. `!` negates a term.
-
-    >>> parse_filter("wq !layers.0 state:missing,extra dtype:BF16").words
-    ('wq',)
-    """
-    words: list[str] = []
-    without: list[str] = []
-    sets: dict[tuple[str, bool], set[str]] = {}
-    for term in text.lower().split():
-        negated = term.startswith("!")
-        name, colon, value = term.lstrip("!").partition(":")
-        if colon and name in ("state", "dtype"):
-            sets.setdefault((name, negated), set()).update(v for v in value.split(",") if v)
-        elif term.lstrip("!"):
-            (without if negated else words).append(term.lstrip("!"))
-    named = (frozenset(sets.get((n, neg), ())) for n in ("state", "dtype") for neg in (False, True))
-    return Filter(tuple(words), tuple(without), *named)
-
-
-def with_states(text: str, states: Iterable[str]) -> str:
-    """Return a filter text with its wanted states replaced.
-
-    >>> with_states("wq state:same", ["missing", "extra"])
-    'wq state:missing,extra'
-    """
-    kept = [term for term in text.split() if not term.lower().startswith("state:")]
-    names = ",".join(states)
-    return " ".join([*kept, f"state:{names}"] if names else kept)
 
 
 class CheckpointIndex:

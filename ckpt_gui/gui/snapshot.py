@@ -15,7 +15,8 @@ from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Evidence, Plan, Policy, Step
 from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.tree import CheckpointIndex, tree_places
+from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.core.tree_places import tree_places
 from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.beside_rows import beside_rows

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import Row, State
+from ckpt_gui.core.row_filter import parse_filter, with_states
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Node, parse_filter, with_states
+from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Node
 
 
 def row(key: str, state: State = "same", dtype: str = "bf16", expected: str | None = None) -> Row:

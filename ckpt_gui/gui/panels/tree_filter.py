@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from ckpt_gui.core.tree import CheckpointIndex, Hits, parse_filter
+from ckpt_gui.core.row_filter import Hits, parse_filter
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.jobs import Job, JobManager
 
 DEBOUNCE_MS = 200

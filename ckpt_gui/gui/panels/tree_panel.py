@@ -14,7 +14,8 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from ckpt_gui.core.diff import STATES
-from ckpt_gui.core.tree import CheckpointIndex, Filter, Hits, with_states
+from ckpt_gui.core.row_filter import Filter, Hits, with_states
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.models.tree_model import EXPECTED, TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.parts import button, label
