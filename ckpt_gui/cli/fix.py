@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, protected, report_file, size
+from ckpt_gui.cli.fix_output import announce, left_sentence, refusal, refuse, tell_written, write_report
+from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -29,33 +28,16 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.api import merged, open_adapter, read_base
 from ckpt_gui.core.beside import Sidecars
-from ckpt_gui.core.errors import CheckpointError, worst_first
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import TIE_CHOICES
-from ckpt_gui.core.report import (
-    Outcome,
-    export_document,
-    export_json,
-    export_page,
-    failure_document,
-    failure_json,
-    missing_for_use,
-    sarif,
-    step_texts,
-    use_sentences,
-    written_sentence,
-)
+from ckpt_gui.core.report import export_document, failure_document, failure_json, sarif
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.text import Line, Section, Style, plain, plain_item, plain_section, shown, wrap
-
-if TYPE_CHECKING:
-    from ckpt_gui.core.leftovers import Leftover
-    from ckpt_gui.core.writer import WriteResult
-
+from ckpt_gui.core.text import Style, plain
 
 LOSSES = ("truncated", "damaged", "missing-tensor", "shard-missing")  # what salvaging goes on in spite of
 
@@ -178,14 +160,14 @@ def _dry_run(args: argparse.Namespace, export: Export) -> int:
     verdict = "Nothing was written: this is a dry run. The export can be made." if refusal is None else refusal
     style: Style = "good" if refusal is None else "error"
     show(plain(export_document(export, verdict, style, names), width()))
-    _report(args, export, "possible" if refusal is None else "refused", verdict, style, names)
+    write_report(args, export, "possible" if refusal is None else "refused", verdict, style, names)
     return OK if refusal is None else TROUBLE
 
 
 def _could_write(args: argparse.Namespace, export: Export) -> tuple[tuple[str, ...], str | None]:
     """Return the files of weights, and why the export would be refused."""
     if export.blocked:
-        return (), _refusal(export)
+        return (), refusal(export)
     from ckpt_gui.core.out_files import plan_files
     from ckpt_gui.core.target_folder import check_target
 
@@ -199,26 +181,19 @@ def _could_write(args: argparse.Namespace, export: Export) -> tuple[tuple[str, .
     return (*(file.name for file in files), *texts), None
 
 
-def _refusal(export: Export) -> str:
-    count = len(export.blocked)
-    return (
-        f"Refused: {'one finding' if count == 1 else f'{count} findings'} must be settled first; nothing was written."
-    )
-
-
 # -------------------------------------------------------------------------------------------------------------- write
 
 
 def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
     """Show the steps, write, and say what came of it."""
-    _announce(export)
+    announce(export)
     if export.blocked:
-        return _refuse(args, export)
+        return refuse(args, export)
     from ckpt_gui.core.leftovers import abandoned
     from ckpt_gui.core.writer import write_export
 
     for found in abandoned(Path(args.out)):
-        say(_left(found))
+        say(left_sentence(found))
     try:
         with progress_bar() as progress:
             result = write_export(
@@ -232,68 +207,7 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
             )
     except CheckpointError as error:
         say_error(error)
-        _report(args, export, "failed", f"Failed: {error.message}", "error")
+        write_report(args, export, "failed", f"Failed: {error.message}", "error")
         return TROUBLE
-    _written(args, export, result)
+    tell_written(args, export, result)
     return OK
-
-
-def _left(found: Leftover) -> str:
-    """Return the sentence about what a killed export has left."""
-    where = f"{shown(str(found.path))} ({found.nbytes:,} bytes)"
-    if found.is_old:
-        return f"an export that was killed has left {where}: what stood at {shown(found.target)} before it."
-    return f"an export that was killed has left {where}; it is no use any more and can be removed."
-
-
-def _announce(export: Export) -> None:
-    """Print what will be done and what should be known before it is, on standard error."""
-    show(plain_section(Section("Steps", step_texts(export.steps)), width()), sys.stderr)
-    at_the_end = (*export.blocked, *missing_for_use(export))
-    known = tuple(f for f in worst_first(export.findings) if f not in at_the_end)
-    if known:
-        show(plain_section(Section("Findings", known), width()), sys.stderr)
-
-
-def _refuse(args: argparse.Namespace, export: Export) -> int:
-    for finding in worst_first(export.blocked):
-        show(plain_item(finding, width()), sys.stderr)
-    verdict = _refusal(export)
-    say(verdict)
-    _report(args, export, "refused", verdict, "error")
-    return TROUBLE
-
-
-def _written(args: argparse.Namespace, export: Export, result: WriteResult) -> None:
-    """Say what was written, what it still lacks, and how it is used."""
-    sentence = written_sentence(result.folder, result.verified, result.tensors, result.nbytes, result.seconds)
-    lines = [Line(text, "good") for text in wrap(sentence, width())]
-    for name in result.files:
-        lines.append(Line(f"  {shown(name)}"))
-    more = [f.message + (f" {f.fix}" if f.fix else "") for f in missing_for_use(export)]
-    if result.overflow:
-        more.append(f"{result.overflow:,} finite values became infinite in the cast to {args.dtype}.")
-    more += use_sentences(result.report.get("use_with") or {})
-    more += [f"Left out: {name}." for name in export.left_out]
-    for text in more:
-        lines += [Line(line) for line in wrap(text, width())]
-    show(lines)
-    numbers = {"folder": result.folder, "files": list(result.files), "tensors": result.tensors}
-    numbers |= {"verified": result.verified, "bytes": result.nbytes, "overflow": result.overflow}
-    _report(args, export, "written", sentence, "good", result.files, numbers)
-
-
-def _report(
-    args: argparse.Namespace,
-    export: Export,
-    outcome: Outcome,
-    verdict: str,
-    style: Style,
-    files: tuple[str, ...] = (),
-    result: dict[str, object] | None = None,
-) -> None:
-    if not args.report:
-        return
-    document = export_page(export, verdict, style, files)
-    text = report_text(args.report, document, export_json(export, outcome, result), sarif(args.path, export.findings))
-    write_file(args.report, text, protected(export.plan.source))

@@ -1,4 +1,4 @@
-"""Where the rows of a diff stand in the tree of a file: a missing tensor among its siblings, by the file's own names."""
+"""Where the rows of a diff stand in the tree of a file: one that is missing stands among its siblings."""
 
 from __future__ import annotations
 
