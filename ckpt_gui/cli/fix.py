@@ -156,12 +156,12 @@ def _unreadable(args: argparse.Namespace, error: CheckpointError) -> int:
 
 def _dry_run(args: argparse.Namespace, export: Export) -> int:
     """Print everything that would happen; the status says whether it could."""
-    names, refusal = _could_write(args, export)
-    verdict = "Nothing was written: this is a dry run. The export can be made." if refusal is None else refusal
-    style: Style = "good" if refusal is None else "error"
+    names, refused = _could_write(args, export)
+    verdict = "Nothing was written: this is a dry run. The export can be made." if refused is None else refused
+    style: Style = "good" if refused is None else "error"
     show(plain(export_document(export, verdict, style, names), width()))
-    write_report(args, export, "possible" if refusal is None else "refused", verdict, style, names)
-    return OK if refusal is None else TROUBLE
+    write_report(args, export, "possible" if refused is None else "refused", verdict, style, names)
+    return OK if refused is None else TROUBLE
 
 
 def _could_write(args: argparse.Namespace, export: Export) -> tuple[tuple[str, ...], str | None]:

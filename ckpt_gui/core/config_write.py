@@ -17,7 +17,8 @@ from typing import Any
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.families.registry import for_model_type
 from ckpt_gui.core.families.schema import Family
-from ckpt_gui.core.model_config import HF_DIMS, ModelConfig, flat_params, meta_ffn
+from ckpt_gui.core.meta_config import flat_params, meta_ffn
+from ckpt_gui.core.model_config import HF_DIMS, ModelConfig
 from ckpt_gui.core.vision_config import is_whole, vision_params, whole_config
 
 _MISTRALS = ("mistral", "mixtral")  # families whose params.json is mistral-inference's

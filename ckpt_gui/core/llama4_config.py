@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ckpt_gui.core.model_config import ModelConfig, expert_ffn, flat_params, meta_ffn
+from ckpt_gui.core.meta_config import expert_ffn, flat_params, meta_ffn
+from ckpt_gui.core.model_config import ModelConfig
 
 _VOCAB = 202048  # of all Llama 4
 _TOKENS = {"bos_token_id": 200000, "eos_token_id": 200001, "pad_token_id": 200018}

@@ -17,7 +17,8 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.numbering import spread
 from ckpt_gui.core.families.schema import Family, Layout
 from ckpt_gui.core.image_ops import image_shapes
-from ckpt_gui.core.model_config import ModelConfig, crossing_layers, flat_params
+from ckpt_gui.core.meta_config import crossing_layers, flat_params
+from ckpt_gui.core.model_config import ModelConfig
 
 # The encoder of every Llama 3.2 Vision: its sizes, and what goes with them and is stored nowhere.
 _ENCODER = {"vision_hidden": 1280, "vision_layers": 32, "global_layers": 8, "vision_out": 7680}

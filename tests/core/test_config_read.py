@@ -9,7 +9,8 @@ import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
-from ckpt_gui.core.model_config import meta_ffn, read_config, read_params
+from ckpt_gui.core.meta_config import meta_ffn, read_params
+from ckpt_gui.core.model_config import read_config
 from ckpt_gui.core.retarget import retarget
 from tests.core import models
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ckpt_gui.core.config_write import ffn_formula, hf_config, meta_params
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME
-from ckpt_gui.core.model_config import ModelConfig, meta_ffn, read_config, read_params
+from ckpt_gui.core.meta_config import meta_ffn, read_params
+from ckpt_gui.core.model_config import ModelConfig, read_config
 from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.test_config_read import LLAMA3, RELEASES

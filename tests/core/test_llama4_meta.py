@@ -16,7 +16,8 @@ from ckpt_gui.core.config_write import hf_config, meta_params
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.model_config import read_config, read_params
+from ckpt_gui.core.meta_config import read_params
+from ckpt_gui.core.model_config import read_config
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.retarget import retarget

@@ -6,7 +6,8 @@ from typing import Any
 
 from ckpt_gui.core.config_write import hf_config, meta_params
 from ckpt_gui.core.families.registry import BY_NAME
-from ckpt_gui.core.model_config import read_config, read_params
+from ckpt_gui.core.meta_config import read_params
+from ckpt_gui.core.model_config import read_config
 from ckpt_gui.core.vision_config import unknown_encoder
 
 # As Meta's file of Llama-3.2-11B-Vision says.

@@ -16,7 +16,8 @@ from ckpt_gui.core.families.known import find_known
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.sidecars import read_sidecars
-from ckpt_gui.core.model_config import read_config, read_params
+from ckpt_gui.core.meta_config import read_params
+from ckpt_gui.core.model_config import read_config
 from ckpt_gui.core.normalise import understand
 
 if TYPE_CHECKING:

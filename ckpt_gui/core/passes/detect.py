@@ -28,7 +28,8 @@ from ckpt_gui.core.families.registry import (
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.litgpt_config import NAME as LIT
 from ckpt_gui.core.litgpt_config import config_of_lit
-from ckpt_gui.core.model_config import ModelConfig, read_config, read_params
+from ckpt_gui.core.meta_config import read_params
+from ckpt_gui.core.model_config import ModelConfig, read_config
 from ckpt_gui.core.openai_config import is_openai
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.passes.gguf import ORIGIN, detect_gguf
