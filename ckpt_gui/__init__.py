@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ckpt_gui.core.errors import CheckpointError
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import normalise
-    from ckpt_gui.core.plan import Policy
+    from ckpt_gui.core.policy import Policy
     from ckpt_gui.core.state_dict import normalise_state_dict
 
 __all__ = [

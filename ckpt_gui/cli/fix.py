@@ -32,7 +32,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.plan import TIE_CHOICES
+from ckpt_gui.core.policy import TIE_CHOICES
 from ckpt_gui.core.report import export_document, failure_document, failure_json, sarif
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ckpt_gui.core.adapters import PREFIX, Adapter, Lora
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.rules import parted, to_hub, to_stored
@@ -20,7 +21,7 @@ from ckpt_gui.core.keys import anonymous, bind, indices, safe_text, template
 from ckpt_gui.core.passes.adapter import LAYOUTS
 from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT, scaled_biases, scales
 from ckpt_gui.core.passes.check import stored_keys
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorSpec
 
 _BY_ROWS = ("permute", "take")  # ops that move rows and nothing else

@@ -14,7 +14,8 @@ from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import TIE_CHOICES, Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import TIE_CHOICES, Policy
 from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.text.words import read_bytes

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.exprs import Made
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.check import expected, stored_name
-from ckpt_gui.core.plan import Dropped, Entry, Plan
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
 
 State = Literal[

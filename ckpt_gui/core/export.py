@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ckpt_gui.core.beside import Sidecars
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout
-from ckpt_gui.core.plan import Dropped, Entry, Plan, Step
+from ckpt_gui.core.plan import Dropped, Plan, Step
 
 GB = 10**9
 

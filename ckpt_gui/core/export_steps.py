@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.adapter_findings import scales
 from ckpt_gui.core.passes.recognise import PREFIX, config_of_known, told_config
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
-from ckpt_gui.core.plan import Entry, Step
+from ckpt_gui.core.plan import Step
 
 if TYPE_CHECKING:
     from ckpt_gui.core.export import Export

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import Expr, Made, leaves, make
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 from ckpt_gui.core.unpack_ops import ScaleBlocks
 

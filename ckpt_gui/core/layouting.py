@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.layouts import title_of
@@ -16,7 +17,7 @@ from ckpt_gui.core.families.rules import parted, to_stored
 from ckpt_gui.core.families.schema import EXTRA, Layout
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.passes.check import stored_key, stored_keys
-from ckpt_gui.core.plan import Dropped, Entry, Plan
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
 
 

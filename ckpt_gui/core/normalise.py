@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.exprs import Made, stream_of
 from ckpt_gui.core.families import generic
@@ -17,7 +18,8 @@ from ckpt_gui.core.ops import RefStream, read_any
 from ckpt_gui.core.passes import JUDGEMENT, NAMES_AND_SHAPES
 from ckpt_gui.core.passes.detect import lacks_table
 from ckpt_gui.core.passes.ties import judge_ties, pair_key
-from ckpt_gui.core.plan import Entry, Evidence, Plan, Policy, Replica, TieName, account
+from ckpt_gui.core.plan import Evidence, Plan, Replica, TieName, account
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.tile_rows import look_at_rows
 

@@ -15,6 +15,7 @@ from typing import Any
 from huggingface_hub import split_state_dict_into_shards_factory
 
 from ckpt_gui.core.beside import ForeignObject
+from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_tree import carries_tree
@@ -23,7 +24,6 @@ from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
 from ckpt_gui.core.joined import FOLDER as ADAPTER_FOLDER
-from ckpt_gui.core.plan import Entry, carried
 from ckpt_gui.core.rank_cut import cut
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ckpt_gui.core.dtypes import num_bytes
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.file_map import FileUse, file_uses
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.roles import EMBEDDING, HEAD, PARTS, Role, role_of
 from ckpt_gui.core.tensors import TensorRef
 

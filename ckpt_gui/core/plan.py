@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ckpt_gui.core.adapters import Adapter
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.exprs import Expr, leaves, ops_of
-from ckpt_gui.core.ops import Op
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
 
 if TYPE_CHECKING:
@@ -25,60 +25,6 @@ if TYPE_CHECKING:
 
 Status = Literal["clean", "fixable", "blocked", "unreadable"]
 TieName = Literal["absent", "same-storage", "equal", "different", "unchecked"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One output tensor: what it will be, and what makes it.
-
-    Attributes:
-        output: Name, type and shape of the result. The name is the stored one until the rename pass, then the hub name.
-        expr: The stored tensors that it is made of, through their ops.
-        why: What gave it its name, in words.
-    """
-
-    output: TensorSpec
-    expr: Expr
-    why: str = ""
-
-    @property
-    def key(self) -> str:
-        """The output's name."""
-        return self.output.key
-
-    @property
-    def inputs(self) -> tuple[TensorRef, ...]:
-        """The stored tensors that it is made of."""
-        return (self.expr,) if isinstance(self.expr, TensorRef) else tuple(leaves(self.expr))
-
-    @property
-    def ops(self) -> tuple[Op, ...]:
-        """The value changes, in the order in which they are done."""
-        return () if isinstance(self.expr, TensorRef) else ops_of(self.expr)
-
-    @property
-    def ref(self) -> TensorRef:
-        """The first input."""
-        return self.expr if isinstance(self.expr, TensorRef) else next(leaves(self.expr))
-
-    @property
-    def identity(self) -> object:
-        """Equal for two entries exactly when they are the same bytes made in the same way."""
-        return _identity(self.expr)
-
-    def renamed(self, key: str, *, why: str | None = None) -> Entry:
-        """Return a copy under another name."""
-        spec = TensorSpec(key, self.output.dtype, self.output.shape)
-        return Entry(spec, self.expr, self.why if why is None else why)
-
-
-def _identity(expr: Expr) -> object:
-    return expr.place if isinstance(expr, TensorRef) else (expr.op, *map(_identity, expr.parts))
-
-
-def carried(ref: TensorRef, key: str | None = None, why: str = "") -> Entry:
-    """Return an entry that is a stored tensor as it is, under its own or another name."""
-    return Entry(TensorSpec(ref.key if key is None else key, ref.dtype, ref.shape), ref, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,39 +71,6 @@ class Step:
     optional: bool = False
     examples: tuple[tuple[str, str], ...] = ()
     keys: tuple[str, ...] = ()
-
-
-TIE_CHOICES = ("auto", "keep", "drop", "copy", "none")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the user has decided.
-
-    Attributes:
-        section: The nested dict to take, where there are several.
-        family: Name of the family, where names can not tell.
-        heads: Number of query heads, where nothing tells.
-        kv_heads: Number of key/value heads.
-        tie: `auto`, `keep` (never leave out a stored head), `drop` (leave out an equal head), `copy` (always write one)
-            or `none` (the model has no head and is to have none, as one that makes embeddings).
-        skip: Ids of optional steps not to be done.
-        dropped: Full keys of tensors that the user ticked to be left out.
-        lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.
-        assigned_only: Take each tensor from the shard that the folder's index names, and leave out what it does not.
-        stored: Name of the layout that the file has, where several have the same names.
-    """
-
-    section: tuple[str, ...] | None = None
-    family: str | None = None
-    heads: int | None = None
-    kv_heads: int | None = None
-    tie: str = "auto"
-    skip: frozenset[str] = frozenset()
-    dropped: frozenset[str] = frozenset()
-    lora_alpha: float | None = None
-    assigned_only: bool = False
-    stored: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Made, make, shape_of
 from ckpt_gui.core.families.rule_schema import Rule
@@ -12,7 +13,7 @@ from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.part_ops import Concat, Take
 from ckpt_gui.core.passes.merge_ranks import KV
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.shape_ops import Regroup
 from ckpt_gui.core.symbols import EQUAL
 from ckpt_gui.core.tensors import TensorSpec

@@ -14,6 +14,7 @@ from ckpt_gui.core.adapter_layouts import CONFIG as ADAPTER_CONFIG
 from ckpt_gui.core.adapter_layouts import adapter_layout, convert_adapter
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.dtypes import CASTABLE
+from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.export_config import export_config, json_file, with_files
@@ -29,7 +30,7 @@ from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.layouting import left_behind, to_layout
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes import PIPELINE
-from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
 from ckpt_gui.core.tile_rows import lost_rows
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.keys import bind, indices, template
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 
 EMBEDDING, HEAD, EXPERTS, ATTENTION, FEED_FORWARD, NORMS, OTHER = (
     "embedding", "head", "experts", "attention", "feed-forward", "norms", "other",

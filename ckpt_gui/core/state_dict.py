@@ -24,7 +24,8 @@ from ckpt_gui.core.ops import Cast, Op, RopePermute
 from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 from ckpt_gui.core.passes.ties import pair_key
 from ckpt_gui.core.passes.unwrap import unwrap_keys
-from ckpt_gui.core.plan import Evidence, Plan, Policy
+from ckpt_gui.core.plan import Evidence, Plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.replace_ops import PutRows, Replace
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.shape_ops import Regroup, Transpose

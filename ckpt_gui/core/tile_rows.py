@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.exprs import Made, stream_of
 from ckpt_gui.core.image_ops import LOST_FIX, TilePlaces
 from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import RefStream
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 
 IsCancelled = Callable[[], bool]
 

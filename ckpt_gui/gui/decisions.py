@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ckpt_gui.core.export import GB, Target
-from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.wording import LAYOUTS

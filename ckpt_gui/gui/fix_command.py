@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ckpt_gui.core.export import GB, Target
-from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot

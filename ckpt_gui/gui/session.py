@@ -18,7 +18,8 @@ from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan import Evidence, Policy
+from ckpt_gui.core.plan import Evidence
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.decisions import AdapterChoice, Decisions, decision_words
 from ckpt_gui.gui.jobs import Job, JobManager

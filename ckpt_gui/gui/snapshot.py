@@ -12,7 +12,8 @@ from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, probe
-from ckpt_gui.core.plan import Evidence, Plan, Policy, Step
+from ckpt_gui.core.plan import Evidence, Plan, Step
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tree import CheckpointIndex

@@ -19,7 +19,8 @@ from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.normalise import normalise, understand
-from ckpt_gui.core.plan import Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source
 from tests import builders
 

@@ -22,7 +22,8 @@ from ckpt_gui.core.merge_ops import MergeLora
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.ops import RefStream
-from ckpt_gui.core.plan import Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.report import check_document, check_json
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.text import plain

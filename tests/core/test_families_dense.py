@@ -22,7 +22,8 @@ from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes.check import stored_name
-from ckpt_gui.core.plan import Plan, Policy, account
+from ckpt_gui.core.plan import Plan, account
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.symbols import size_of
 from ckpt_gui.core.tensors import Source

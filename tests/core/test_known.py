@@ -17,7 +17,8 @@ from ckpt_gui.core.families.registry import BY_NAME, for_model_type
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.passes.check import expected
-from ckpt_gui.core.plan import Plan, Policy, Tie
+from ckpt_gui.core.plan import Plan, Tie
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source, TensorRef
 

@@ -20,7 +20,8 @@ from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes import PIPELINE
 from ckpt_gui.core.passes.unwrap import unwrap
-from ckpt_gui.core.plan import Plan, Policy, account
+from ckpt_gui.core.plan import Plan, account
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from tests.core import models

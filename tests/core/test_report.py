@@ -9,7 +9,8 @@ from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.plan import Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.report import (
     check_document,
     check_json,

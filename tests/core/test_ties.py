@@ -16,7 +16,8 @@ from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.normalise import normalise, probe, understand
 from ckpt_gui.core.passes.ties import pair_key
-from ckpt_gui.core.plan import Evidence, Plan, Policy, account
+from ckpt_gui.core.plan import Evidence, Plan, account
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from tests import builders
 from tests.core import models

@@ -15,7 +15,8 @@ from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import BY_NAME, FAMILIES
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.plan import Plan, Policy, account
+from ckpt_gui.core.plan import Plan, account
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from tests.core import models, test_families_dense, test_families_fused
 

@@ -20,7 +20,8 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.plan import Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import REPORT, WriteResult, write_export
 from tests import builders

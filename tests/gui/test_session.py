@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Target
-from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.gui import session as session_module
 from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import JobManager

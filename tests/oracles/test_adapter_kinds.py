@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from ckpt_gui import normalise, open_checkpoint, write
 from ckpt_gui.cli.main import main
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.policy import Policy
 from tests.oracles import dense, tiny
 from tests.oracles.test_adapters import (
     ALPHA,

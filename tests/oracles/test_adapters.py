@@ -20,7 +20,7 @@ from ckpt_gui import open_checkpoint
 from ckpt_gui.cli.main import main
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.normalise import normalise, understand
-from ckpt_gui.core.plan import Policy
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 from tests.oracles import dense, tiny

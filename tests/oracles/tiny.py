@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ckpt_gui import open_checkpoint, write
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.plan import Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 
 torch.set_num_threads(1)
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.model_config import ModelConfig
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 
 State = Literal[
     "only-a", "only-b", "shape", "vocab", "untied", "differs", "swapped", "permuted", "renamed", "cast", "dtype",

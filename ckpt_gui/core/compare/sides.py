@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ckpt_gui.core.adapter_layouts import convert_adapter
 from ckpt_gui.core.compare.result import Side, Stored
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
@@ -17,7 +18,7 @@ from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.passes.adapter import LAYOUTS
 from ckpt_gui.core.passes.check import expected
-from ckpt_gui.core.plan import Entry, Plan, Tie
+from ckpt_gui.core.plan import Plan, Tie
 from ckpt_gui.core.tensors import Source
 
 

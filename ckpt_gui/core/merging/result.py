@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.exprs import Expr, shape_of
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import joined, to_hub
@@ -12,7 +13,7 @@ from ckpt_gui.core.merging.work import Work
 from ckpt_gui.core.passes.adapter_findings import scaled_biases, scales, unbiased, unmatched
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.dims import find_dims
-from ckpt_gui.core.plan import Dropped, Entry, Plan, Tie, account
+from ckpt_gui.core.plan import Dropped, Plan, Tie, account
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ckpt_gui.core.adapters import Adapter, Lora, Tokens
 from ckpt_gui.core.dtypes import CASTABLE
+from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
 from ckpt_gui.core.families.schema import Layout
@@ -16,7 +17,7 @@ from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes.adapter import is_swapped, merged, with_rows
 from ckpt_gui.core.passes.adapter_findings import strange_rows
 from ckpt_gui.core.passes.check import stored_name
-from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.replace_ops import Replace
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
 

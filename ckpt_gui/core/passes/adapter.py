@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ckpt_gui.core.adapter_names import has_adapter, read_adapter
 from ckpt_gui.core.adapters import PREFIX, Adapter, Lora, Tokens
+from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, make, shape_of
 from ckpt_gui.core.families.schema import Layout
@@ -15,7 +16,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.merge_ops import MergeBias, MergeLora
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes.adapter_findings import findings_of, scales, strange_rows, unbiased, unmatched
-from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.replace_ops import PutRows
 from ckpt_gui.core.shape_ops import Transpose
 from ckpt_gui.core.tensors import TensorRef, TensorSpec

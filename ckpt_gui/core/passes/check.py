@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.layer_kinds import layer_kinds, stated_sets
 from ckpt_gui.core.families.rule_schema import Rule
@@ -19,7 +20,7 @@ from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text,
 from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.passes.recognise import told_config
 from ckpt_gui.core.passes.unwrap import unwrap_keys
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.program_limits import refused_by_transformers
 from ckpt_gui.core.symbols import size_of, symbols_of
 from ckpt_gui.core.tensors import TensorSpec

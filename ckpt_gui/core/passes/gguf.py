@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import make
 from ckpt_gui.core.families.gguf import ROPE_FACTORS, gguf_layout, known_architectures
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan import Entry, Plan
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import Blocks, TensorSpec
 from ckpt_gui.core.unpack_ops import Dequantise
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import make
 from ckpt_gui.core.families.schema import BY_SHAPE, Layout, Slot
 from ckpt_gui.core.keys import anonymous, safe_text, template
 from ckpt_gui.core.part_ops import Concat, Take
 from ckpt_gui.core.passes.stored_sizes import stored_sizes
-from ckpt_gui.core.plan import Dropped, Entry, Plan, Replica
+from ckpt_gui.core.plan import Dropped, Plan, Replica
 from ckpt_gui.core.shape_ops import Regroup
 from ckpt_gui.core.symbols import EQUAL, Symbol, size_of
 from ckpt_gui.core.tensors import TensorRef, TensorSpec

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import chain, shape_of
 from ckpt_gui.core.families.common import common_ignored
@@ -17,7 +18,7 @@ from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout
 from ckpt_gui.core.keys import anonymous, bind, safe_text, template
 from ckpt_gui.core.passes.stored_sizes import stored_sizes
-from ckpt_gui.core.plan import Dropped, Entry, Plan, carried
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ckpt_gui.core.entry import carried
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import fits, templates
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.unwrap import unwrap_keys
-from ckpt_gui.core.plan import Dropped, Plan, carried
+from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
 
 Section = tuple[str, ...]

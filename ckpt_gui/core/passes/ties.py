@@ -7,9 +7,10 @@ The table of cases is in the README, "The tied pair".
 
 from __future__ import annotations
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan import Entry, Plan, Tie, TieName
+from ckpt_gui.core.plan import Plan, Tie, TieName
 from ckpt_gui.core.tensors import TensorRef
 
 HEAD_AS_EMBEDDING = "the head stands for the tied embedding"  # why an entry has its name

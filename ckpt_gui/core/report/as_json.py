@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ckpt_gui.core.adapters import Adapter
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
-from ckpt_gui.core.plan import Entry, Plan, Step, Tie
+from ckpt_gui.core.plan import Plan, Step, Tie
 from ckpt_gui.core.report.facts import facts, status
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding, worst_first
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import template
-from ckpt_gui.core.plan import Dropped, Entry, Step
+from ckpt_gui.core.plan import Dropped, Step
 from ckpt_gui.core.text import Document, Pair, Section, Style, Text, human_bytes, plural
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.plan import Entry, Plan, carried
+from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.roles import EMBEDDING, HEAD, Role, role_of
 from ckpt_gui.core.scan.judge import judge
 from ckpt_gui.core.scan.looks import initial_std, odd_places, untrained_rows, zero_rows

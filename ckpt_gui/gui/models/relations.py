@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.plan import Entry
 from ckpt_gui.core.tensors import Source, TensorRef
 
 

@@ -16,7 +16,8 @@ from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.normalise import normalise, understand
-from ckpt_gui.core.plan import Plan, Policy
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 from tests import builders
 from tests.core import models
 from tests.core import test_adapters as adapters
