@@ -82,7 +82,9 @@ class CheckpointIndex:
         self._bytes = array("q", accumulate((rows[number].nbytes for number in self._order), initial=0))
         self._again = self._aliases()
         self._text: list[str] | None = None
-        self._position: array[int] | None = None
+        self._position = array("l", bytes(self._order.itemsize * len(self._order)))
+        for place, number in enumerate(self._order):
+            self._position[number] = place
         self.root = Node("", 0, len(rows), 0, None, False)
 
     def row(self, node: Node) -> Row:
@@ -148,10 +150,6 @@ class CheckpointIndex:
 
     def position(self, number: int) -> int:
         """Return the position of a row in the sorted order."""
-        if self._position is None:
-            self._position = array("l", bytes(self._order.itemsize * len(self._order)))
-            for place, row_number in enumerate(self._order):
-                self._position[row_number] = place
         return self._position[number]
 
     def locate(self, number: int) -> Node:

@@ -50,7 +50,7 @@ def run(
         against: What to compare with: a path, or the name of a known model.
         view: `tree`, `list`, `plan`, `export`, the name of a page (or `page/part`) or of a tab of the inspector.
     """
-    gc.set_threshold(100_000, 20, 100)  # a checkpoint is a million small values that never go away: half the time
+    tune()
     app = application()
     settings = Settings(keeps=not screenshot)
     if fresh:
@@ -75,6 +75,19 @@ def run(
         finally:
             windows.close_all()
         return shooter.status if shooter else status
+
+
+def tune() -> None:
+    """Set Python up for a window beside threads that work.
+
+    A checkpoint is millions of small values that never go away: looking for garbage among them less often halves the
+    time of opening, and looking through all of them holds every thread up for seconds. So young values are looked at
+    150,000 at most at a time (15 ms), and old ones hardly ever. And a thread that works in Python is asked to make room
+    ten times sooner than by default: the window's thread gives the lock away at each call of Qt, and would wait 5 ms
+    each time to get it back.
+    """
+    gc.set_threshold(50_000, 2, 2_000)
+    sys.setswitchinterval(0.0005)
 
 
 def application() -> QApplication:

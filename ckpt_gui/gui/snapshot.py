@@ -11,7 +11,7 @@ from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.merging import merge_adapter
-from ckpt_gui.core.normalise import normalise, probe
+from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Evidence, Plan, Step
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget, with_base
@@ -61,22 +61,34 @@ def open_snapshot(path: str | Path, config: str | Path | None, job: Job) -> Snap
     """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong."""
     source = open_checkpoint(path, config=config, progress=job.progress, cancelled=job.cancelled)
     try:
-        plan = normalise(source)
-        evidence = probe(plan, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
+        plan = understand(source, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
         decisions = Decisions(target=Target(layout="hf" if plan.family else "same"), config=str(config or ""))
-        return make_snapshot(source, decisions, evidence)
+        return make_snapshot(source, decisions, plan.evidence, plan=plan)
     except BaseException:
         source.close()
         raise
 
 
-def make_snapshot(source: Source, decisions: Decisions, evidence: Evidence, beside: Against | None = None) -> Snapshot:
+def make_snapshot(
+    source: Source,
+    decisions: Decisions,
+    evidence: Evidence,
+    beside: Against | None = None,
+    plan: Plan | None = None,
+) -> Snapshot:
     """Return what follows from a source, decisions and evidence. Reads no file.
+
+    Args:
+        source: The opened checkpoint.
+        decisions: What the user has decided.
+        evidence: What is known of its values.
+        beside: The checkpoint beside a reference, for the tree.
+        plan: The plan that follows, where it is known: that of a large model takes seconds.
 
     Raises:
         CheckpointError: A decision can not be followed: an adapter that does not fit, a name that is not known.
     """
-    plan = _plan(source, decisions, evidence)
+    plan = plan or _plan(source, decisions, evidence)
     export = retarget(plan, decisions.target)
     diff = diff_expected(export)
     shown = beside_rows(diff, beside) if beside is not None else diff

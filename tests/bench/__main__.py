@@ -1,7 +1,7 @@
 """Measure opening, exporting and numbers against cp, cat, torch and safetensors, in turn and in fresh processes.
 
-`python -m tests.bench [--size 1b] [--runs 5] [--folder DIR]` prints a table of medians and ratios, and adds a line
-for the run to `DIR/results.jsonl`. For a fair pair the old output is deleted first in both.
+`python -m tests.bench [--size 1b] [--runs 5] [--no-window] [--folder DIR]` prints a table of medians and ratios, and
+adds a line for the run to `DIR/results.jsonl`. For a fair pair the old output is deleted first in both.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.bench.measure import Row, command, fresh, job, printed
 from tests.bench.numbers import number_rows
 from tests.bench.shapes import SHAPES, make_hf
 from tests.bench.sparse import table as sparse_table
+from tests.bench.window import table as window_table
 
 
 def twin(path: Path, work: Path) -> Path:
@@ -70,6 +71,7 @@ def main() -> int:
     parser.add_argument("--size", choices=SHAPES, default="1b")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--workers", default="2")
+    parser.add_argument("--no-window", dest="window", action="store_false", help="leave out the window's stalls")
     parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
     args = parser.parse_args()
     work = args.folder / args.size
@@ -82,6 +84,10 @@ def main() -> int:
     print()
     for line in sparse_table(args.folder / "sparse", args.runs):
         print(line)
+    if args.window:
+        print()
+        for line in window_table(args.folder, args.size, args.runs, ("123k", "500k")):
+            print(line)
     record = {"size": args.size, "runs": args.runs, "ratios": {row.title: round(row.ratio(), 3) for row in table}}
     with (args.folder / "results.jsonl").open("a") as file:
         file.write(json.dumps(record) + "\n")

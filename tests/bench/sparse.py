@@ -111,6 +111,11 @@ def configuration(name: str) -> dict[str, Any]:
 
 
 def make_sparse(folder: Path, model: Shape) -> Path:
+    """Write a model's folder; one that exists is kept."""
+    return write_holes(folder, list(tensors(model.name)), model.shards, configuration(model.name))
+
+
+def write_holes(folder: Path, listed: Sequence[TensorSpec], shards: int, config: dict[str, Any]) -> Path:
     """Write a folder of shards with an index: headers, and holes for weights; one that exists is kept."""
     index = folder / "model.safetensors.index.json"
     if index.exists():
@@ -118,8 +123,8 @@ def make_sparse(folder: Path, model: Shape) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     places: dict[str, str] = {}
     total = 0
-    for number, part in enumerate(_shards(list(tensors(model.name)), model.shards), 1):
-        name = f"model-{number:05}-of-{model.shards:05}.safetensors"
+    for number, part in enumerate(_shards(listed, shards), 1):
+        name = f"model-{number:05}-of-{shards:05}.safetensors"
         layout = safetensors.layout(part, {"format": "pt"})
         with (folder / name).open("wb") as file:
             for offset, data in layout.patches({}):
@@ -128,7 +133,7 @@ def make_sparse(folder: Path, model: Shape) -> Path:
             file.truncate(layout.nbytes)
         places |= {spec.key: name for spec in part}
         total += sum(spec.nbytes for spec in part)
-    (folder / "config.json").write_text(json.dumps(configuration(model.name)))
+    (folder / "config.json").write_text(json.dumps(config))
     index.write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": places}))
     return folder
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +16,15 @@ from pytestqt.qtbot import QtBot
 from safetensors.numpy import load_file, save_file
 
 from ckpt_gui import normalise, open_checkpoint, write
-from ckpt_gui.core.compare import Row, Stored
+from ckpt_gui.core.compare import STATES, Row, Stored
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.models import comparing
 from ckpt_gui.gui.models.compare_model import CompareModel
-from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, FIELDS, lines
+from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, FIELDS, in_states, lines
 from ckpt_gui.gui.panels.compare_page import ComparePage
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.overview_strip import OverviewStrip
 from tests.gui.windows import make_window
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
@@ -190,3 +194,46 @@ def test_every_state_has_a_look_and_the_model_keeps_qt_s_rules(qapp: QApplicatio
     assert model.parent(below) == fold
     assert model.rowCount(below) == 0
     assert not model.parent(QModelIndex()).isValid()
+
+
+def test_whatever_looks_at_every_row_does_so_in_the_job(
+    page: ComparePage, qtbot: QtBot, tuned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, bool]] = []
+    for name in ("lines", "verdict", "by_layer", "by_role"):
+        original = getattr(comparing, name)
+
+        def watched(found: object, name: str = name, original: Callable[[object], object] = original) -> object:
+            seen.append((name, threading.current_thread() is threading.main_thread()))
+            return original(found)
+
+        monkeypatch.setattr(comparing, name, watched)
+    run(qtbot, page, str(tuned), values=True)
+    once = [("by_layer", False), ("by_role", False), ("lines", False), ("verdict", False)]
+    assert sorted(seen) == once
+    page.head.chips["only-a"].click()
+    assert {line.state for line in page.model.lines} == {"only-a"}
+    assert sorted(seen) == once, "what is folded needs no second look"
+
+
+def test_lines_of_a_state_are_those_of_its_rows() -> None:
+    rows = [
+        Row(f"layers.{n}.{part}", state, *(Stored(f"{side}.{n}.{part}", (2, 3), "bf16") for side in "ab"))
+        for n in range(6)
+        for part, state in (("q", "equal" if n % 2 else "differs"), ("k", "equal"), ("v", "cast"))
+    ]  # fmt: skip
+    found = lines(rows)
+    assert [STATES.index(line.state) for line in found] == sorted(STATES.index(line.state) for line in found)
+    assert in_states(found, ()) == found
+    assert set(in_states(found, {"equal", "cast"})) == set(lines(r for r in rows if r.state in ("equal", "cast")))
+    assert all(len(line.rows) > 1 for line in found)
+
+
+def test_the_strip_marks_one_difference_among_very_many_lines(qapp: QApplication, qtbot: QtBot) -> None:
+    strip = OverviewStrip(Theme(qapp, "light"))
+    qtbot.addWidget(strip)
+    strip.resize(10, 300)
+    strip.show_marks([""] * 50_000 + ["red"] + [""] * 49_999)
+    image = strip.grab().toImage()
+    marked = [y for y in range(300) if image.pixelColor(5, y) != image.pixelColor(5, 0)]
+    assert marked == [150, 151]

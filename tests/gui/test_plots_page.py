@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
@@ -38,6 +39,27 @@ def open_page(qtbot: QtBot, app: QApplication, path: Path) -> PlotsPage:
     page = window.page_tabs.page("plots")
     assert isinstance(page, PlotsPage)
     return page
+
+
+def test_places_are_found_for_new_data_and_kept_for_a_zoom(page: PlotsPage, qtbot: QtBot) -> None:
+    choose(page, "big")
+    drawn(qtbot, page, "heat")
+    canvas = page.canvases["heat"]
+    engine = canvas.plot.figure.get_layout_engine
+
+    def arranges() -> bool:
+        return isinstance(engine(), ConstrainedLayoutEngine)
+
+    canvas.canvas.draw()
+    assert not arranges()
+    places = [axes.get_position().bounds for axes in canvas.plot.figure.axes]
+    page.zoom._on_wheel(SimpleNamespace(inaxes=canvas.plot.mean.axes, button="up", xdata=200.0, ydata=300.0))
+    canvas.canvas.draw()
+    assert [axes.get_position().bounds for axes in canvas.plot.figure.axes] == places
+    canvas.show_data(lambda _: None, new_view=False)
+    assert not arranges()
+    canvas.show_data(lambda _: None)
+    assert arranges()
 
 
 @pytest.fixture

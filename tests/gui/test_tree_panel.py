@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.models.lazy_rows import BLOCK
+from ckpt_gui.gui.models.lazy_rows import BLOCK, NEAR
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.panels import tree_filter
 from ckpt_gui.gui.panels.tree_panel import TreePanel
@@ -257,3 +257,16 @@ def test_everything_below_is_unfolded(window: MainWindow) -> None:
     group = view.keys.index(0, 0)
     view._unfold_below(group)
     assert len(view.unfolded()) == 8
+
+
+def test_a_selection_far_down_a_long_list_stays_chosen_and_is_not_gone_to(qtbot: QtBot, qapp: QApplication) -> None:
+    window = many(qtbot, qapp, NEAR + 3_000)
+    panel = window.tree_panel
+    keys = [row.path for row in panel.model.tree.rows]
+    for place in (NEAR + 2_500, 2_100):
+        panel.set_flat(False)
+        assert panel.select_key(keys[place])
+        panel.set_flat(True)
+        assert panel.model.rowCount() <= NEAR, "a view lays out every row that it knows of"
+        assert panel.selection._row is panel.model.tree.rows[place]
+        assert panel.view.currentIndex().isValid() == (place < NEAR)

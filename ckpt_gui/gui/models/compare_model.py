@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from ckpt_gui.gui.models.compare_rows import COLUMNS, COMPARE_STYLES, FIELDS, Line, parts
+from ckpt_gui.gui.models.compare_rows import COLUMNS, COMPARE_STYLES, FIELDS, Line, differences, parts
 from ckpt_gui.gui.theme import Theme
 
 AnyIndex = QModelIndex | QPersistentModelIndex
@@ -15,18 +15,24 @@ _TOP = (1 << 32) - 1  # internal id of a line of the first level; others carry t
 
 
 class CompareModel(QAbstractItemModel):
-    """Lines of a comparison."""
+    """Lines of a comparison.
+
+    Attributes:
+        lines: The lines of the first level.
+        different: The places of those that are different.
+    """
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.lines: Sequence[Line] = ()
+        self.different: Sequence[int] = ()
         self._below: dict[int, tuple[Line, ...]] = {}
 
     def show_lines(self, lines: Sequence[Line]) -> None:
         """Show other lines."""
         self.beginResetModel()
-        self.lines, self._below = lines, {}
+        self.lines, self._below, self.different = lines, {}, differences(lines)
         self.endResetModel()
 
     def line(self, index: AnyIndex) -> Line:

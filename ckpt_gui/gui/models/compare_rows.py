@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ckpt_gui.core.compare import SAME, WORDS, Fold, Row, State, Stored, fold
+from ckpt_gui.core.compare import SAME, STATES, WORDS, Fold, Row, State, Stored, fold
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.looks import StateStyle
@@ -75,9 +75,15 @@ COLUMNS = (
 FIELDS = ("state", "a", "b", "change", "share", "largest", "shape")
 
 
-def lines(rows: Iterable[Row], states: Collection[str] = ()) -> tuple[Line, ...]:
-    """Return the lines of a comparison, folded; with states only rows in one of them."""
-    return tuple(_folded(each) for each in fold(row for row in rows if not states or row.state in states))
+def lines(rows: Iterable[Row]) -> tuple[Line, ...]:
+    """Return the lines of a comparison, folded, in the order of attention. Takes a while for 100,000 rows."""
+    place = {state: number for number, state in enumerate(STATES)}
+    return tuple(sorted(map(_folded, fold(rows)), key=lambda line: place[line.state]))
+
+
+def in_states(found: Sequence[Line], states: Collection[str]) -> Sequence[Line]:
+    """Return the lines in one of the states, or all where none is named: a line has one state only."""
+    return tuple(line for line in found if line.state in states) if states else found
 
 
 def parts(line: Line) -> tuple[Line, ...]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ckpt_gui.core.compare import (
+    Change,
     Comparison,
     RankEstimate,
     Row,
     Side,
+    State,
+    by_layer,
+    by_role,
     compare,
     is_checkpoint,
     side_of_name,
@@ -25,7 +30,9 @@ from ckpt_gui.gui.models.compare_rows import Line, lines
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, and what has to be kept open for more of it.
+    """A comparison, what is shown of it, and what has to be kept open for more of it.
+
+    Whatever takes a look at every row is worked out with it, in the job: there may be 100,000.
 
     Attributes:
         name: What was typed for B.
@@ -34,6 +41,10 @@ class Compared:
         source: B's open files; None where a config or a name stands for it.
         result: The comparison.
         lines: Its rows, folded.
+        counts: How many rows have each state.
+        verdict: What it says, in one sentence.
+        layers: How each layer has changed, where values were compared.
+        roles: How each kind of tensor has changed.
     """
 
     name: str
@@ -42,6 +53,10 @@ class Compared:
     source: Source | None
     result: Comparison
     lines: tuple[Line, ...]
+    counts: Mapping[State, int]
+    verdict: str
+    layers: Sequence[Change] = ()
+    roles: Sequence[Change] = ()
 
     def close(self) -> None:
         """Close B's files."""
@@ -70,7 +85,8 @@ def compare_with(plan: Plan, name: str, known: Compared | None, *, values: bool,
     try:
         a = side_of_plan(plan)
         result = compare(a, other, values=values, progress=job.progress, cancelled=job.cancelled)
-        return Compared(name, plan, other, source, result, lines(result.rows))
+        changes = (by_layer(result.rows), by_role(result.rows)) if values else ((), ())
+        return Compared(name, plan, other, source, result, lines(result.rows), result.counts, verdict(result), *changes)
     except BaseException:
         if source is not None and (known is None or source is not known.source):
             source.close()

@@ -6,6 +6,7 @@ thread, so a group of 50,000 would stop everything for seconds.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -16,7 +17,10 @@ from ckpt_gui.gui.models.tree_columns import Column
 
 Index = QModelIndex | QPersistentModelIndex
 BLOCK = 2_000  # children that are shown at once
+NEAR = 10_000  # rows of a list that a view lays out in 50 ms
 _TOP = 0  # stands for no node among the ids of nodes
+_GROUP = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled
+_ROW = _GROUP | Qt.ItemFlag.ItemNeverHasChildren
 
 
 class LazyRows(QAbstractItemModel):
@@ -26,7 +30,6 @@ class LazyRows(QAbstractItemModel):
         super().__init__(parent)
         self._index = CheckpointIndex(())
         self._flat: Sequence[int] | None = None
-        self._places: dict[int, int] = {}  # number of a row → place in the list, made when it is needed
         self._top: list[Node] = []
         self._known: dict[int, int] = {}  # id of a node → children that Qt knows of
 
@@ -49,7 +52,6 @@ class LazyRows(QAbstractItemModel):
         """Show a tree, or some of its rows as a list."""
         self.beginResetModel()
         self._index, self._flat = index, rows
-        self._places = {}
         self._top = list(index.children(index.root)) if rows is None else []
         self._known = {_TOP: min(BLOCK, self._count(None))}
         self._list_rows(self._known[_TOP])
@@ -73,6 +75,14 @@ class LazyRows(QAbstractItemModel):
             self._grow(parent, ancestor.place + 1)
             parent = self.index(ancestor.place, 0, parent)
         return parent
+
+    def is_shown(self, number: int) -> bool:
+        """Return True if a row, by its number, is in the tree or in the list."""
+        return self._flat is None or self._place(number) is not None
+
+    def is_near(self, number: int) -> bool:
+        """Return True if a row can be gone to without a wait: in a list all before it have to be known."""
+        return self._flat is None or (self._place(number) or 0) < max(NEAR, self._known[_TOP])
 
     # ------------------------------------------------------------------------------------------------ Qt's interface
 
@@ -105,6 +115,9 @@ class LazyRows(QAbstractItemModel):
 
     def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's default
         """Return the index of a child."""
+        if self._flat is not None and not parent.isValid():  # Qt asks for each row of a list again and again
+            known = 0 <= column < len(Column) and 0 <= row < self._known[_TOP]
+            return self.createIndex(row, column, self._top[row]) if known else QModelIndex()
         if not (0 <= column < len(Column) and 0 <= row < self.rowCount(parent)):
             return QModelIndex()
         node = self.node(parent)
@@ -121,9 +134,9 @@ class LazyRows(QAbstractItemModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Return that everything can be selected, and that rows have nothing below."""
-        flags = super().flags(index)
-        node = self.node(index)
-        return flags | Qt.ItemFlag.ItemNeverHasChildren if node is not None and node.is_row else flags
+        if not index.isValid():
+            return Qt.ItemFlag.NoItemFlags
+        return _ROW if self._flat is not None or index.internalPointer().is_row else _GROUP
 
     # -------------------------------------------------------------------------------------------------------- details
 
@@ -160,10 +173,13 @@ class LazyRows(QAbstractItemModel):
             node.place = place
             self._top.append(node)
 
+    def _place(self, number: int) -> int | None:
+        """Return the place of a row in the list, which is in the order of the rows."""
+        place = bisect_left(self.listed, number)
+        return place if place < len(self.listed) and self.listed[place] == number else None
+
     def _listed_index(self, number: int) -> QModelIndex:
-        if not self._places:
-            self._places = {each: place for place, each in enumerate(self.listed)}
-        place = self._places.get(number)
+        place = self._place(number)
         if place is None:
             return QModelIndex()
         self._grow(QModelIndex(), place + 1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from ckpt_gui.core.compare import Change, Comparison, by_layer, by_role
+from ckpt_gui.core.compare import Change
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.bars import Bars
@@ -37,10 +37,10 @@ class CompareChanges(QWidget):
         self.layers.chosen.connect(self.chosen)
         self.roles.chosen.connect(self.chosen)
 
-    def show_changes(self, result: Comparison) -> None:
-        """Show the changes of a comparison of values."""
-        self.layers.show_bars(self.tr("Largest change by layer"), _bars(by_layer(result.rows)))
-        self.roles.show_bars(_bars(by_role(result.rows)))
+    def show_changes(self, layers: Sequence[Change], roles: Sequence[Change]) -> None:
+        """Show the changes that a comparison of values has found."""
+        self.layers.show_bars(self.tr("Largest change by layer"), _bars(layers))
+        self.roles.show_bars(_bars(roles))
 
 
 def _bars(changes: Sequence[Change]) -> list[Bar]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QTreeView, QVBoxLayout, QWidget
 
-from ckpt_gui.core.compare import STATES, RankEstimate, Row
+from ckpt_gui.core.compare import RankEstimate, Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.compare_model import CompareModel
-from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, Line, differences, lines
-from ckpt_gui.gui.models.comparing import Compared, change_rank, compare_with, rank_text, verdict
+from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, in_states
+from ckpt_gui.gui.models.comparing import Compared, change_rank, compare_with, rank_text
 from ckpt_gui.gui.models.reports import save_diff
 from ckpt_gui.gui.panels.compare_changes import CompareChanges
 from ckpt_gui.gui.panels.compare_head import CompareHead
@@ -152,7 +152,7 @@ class ComparePage(QWidget):
         if old is not None and (compared is None or compared.source is not old.source):
             old.close()
         self.head.enable()
-        self.head.show_counts(compared.result.counts if compared else {})
+        self.head.show_counts(compared.counts if compared else {})
         self.split.setVisible(compared is not None)
         for widget in (self.previous_button, self.next_button, self.rank_button, self.report_button):
             widget.setVisible(compared is not None)
@@ -164,20 +164,17 @@ class ComparePage(QWidget):
         else:
             config = len(compared.result.config)
             more = self.tr(" Their configs differ in {n} facts.").format(n=config) if config else ""
-            self._say(verdict(compared.result) + more)
+            self._say(compared.verdict + more)
             if compared.result.values:
-                self.changes.show_changes(compared.result)
+                self.changes.show_changes(compared.layers, compared.roles)
         self._show_lines()
 
     def _show_lines(self) -> None:
-        compared, states = self.compared, self.head.states()
-        found: tuple[Line, ...] = ()
-        if compared is not None:
-            found = lines(compared.result.rows, states) if states else compared.lines
-            found = tuple(sorted(found, key=lambda line: STATES.index(line.state)))
+        found = in_states(self.compared.lines, self.head.states()) if self.compared is not None else ()
         self.model.show_lines(found)
-        marked = set(differences(found))
-        roles = [COMPARE_STYLES[line.state].colour if place in marked else "" for place, line in enumerate(found)]
+        roles = [""] * len(found)
+        for place in self.model.different:
+            roles[place] = COMPARE_STYLES[found[place].state].colour
         self.strip.show_marks(roles)
         self._enable()
 
@@ -193,9 +190,8 @@ class ComparePage(QWidget):
     # ------------------------------------------------------------------------------------------------------ walking
 
     def _enable(self) -> None:
-        places = differences(self.model.lines)
         for each in (self.previous_button, self.next_button):
-            each.setEnabled(bool(places))
+            each.setEnabled(bool(self.model.different))
         self.rank_button.setEnabled(self._row() is not None)
 
     def _row(self) -> Row | None:
@@ -210,7 +206,7 @@ class ComparePage(QWidget):
 
     def _walk(self, step: int) -> None:
         """Go to the next or previous difference, round the end."""
-        places = differences(self.model.lines)
+        places = self.model.different
         if not places:
             return
         index = self.tree.currentIndex()

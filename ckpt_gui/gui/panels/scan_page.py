@@ -208,7 +208,7 @@ class ScanPage(QWidget):
         if result is None and rows:
             return tr("Stopped after {n}. The table holds what was read until then.").format(n=plural(rows, "tensor"))
         if result is None:
-            total = human_bytes(sum(ref.nbytes for ref in snapshot.plan.source.refs)) if snapshot else ""
+            total = human_bytes(snapshot.overview.nbytes) if snapshot else ""
             return tr(
                 "Reads every weight ({total}) and looks for NaN and infinities, dead rows, layers unlike the others, "
                 "untrained tensors and damage by casts. Nothing is changed."

@@ -36,11 +36,15 @@ class TreeSelection(QObject):
         return cast(KeyTreeView, self.parent())
 
     def restore(self, index: CheckpointIndex) -> None:
-        """Select the row that was selected before, if it is still there."""
+        """Select the row that was selected before, if it is still there.
+
+        Far down in a long list it stays chosen without being gone to: the view would lay out all rows before it.
+        """
         number = index.find(self._key) if self._key is not None else None
-        row = None
-        if number is not None and self._view.keys.index_of(node := index.locate(number)).isValid():
-            self._view.go_to(node)
+        keys, row = self._view.keys, None
+        if number is not None and keys.is_shown(number):
+            if keys.is_near(number):
+                self._view.go_to(index.locate(number))
             row = index.rows[number]
         self._tell(row)
         self._count()  # a model that is reset says nothing of it

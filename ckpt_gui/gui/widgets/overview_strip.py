@@ -51,14 +51,23 @@ class OverviewStrip(QWidget):
         """Draw the marks."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), self._theme.color("raised"))
-        place = self.height() / max(1, len(self._marks))
-        for number, role in enumerate(self._marks):
-            if role:
-                top = int(number * place)
-                painter.fillRect(0, top, self.width(), max(int(place), int(LEAST)), self._theme.color(role))
+        count, height = len(self._marks), max(1, self.height())
+        thick = max(height // max(1, count), int(LEAST))
+        for place in range(min(count, height)):  # at most one mark a pixel, however many lines there are
+            lines = range(*_part(place, count, height))
+            number = next((line for line in lines if self._marks[line]), None)
+            if number is not None:
+                top = number * height // count
+                painter.fillRect(0, top, self.width(), thick, self._theme.color(self._marks[number]))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Go to a line."""
         if self._marks:
             place = int(event.position().y() * len(self._marks) / max(1, self.height()))
             self.chosen.emit(max(0, min(place, len(self._marks) - 1)))
+
+
+def _part(place: int, count: int, height: int) -> tuple[int, int]:
+    """Return the lines that one mark stands for."""
+    parts = min(count, height)
+    return place * count // parts, (place + 1) * count // parts

@@ -101,7 +101,18 @@ class PlotCanvas(QWidget, Generic[P]):
             show(self.plot)
             if new_view:
                 self.toolbar.update()
+                self._arrange()
             self.canvas.draw_idle()
+
+    def _arrange(self) -> None:
+        """Let the next drawing find the room for all texts: half of the time that it takes."""
+        assert self.plot is not None
+        self.plot.figure.set_layout_engine("constrained")
+
+    def _arranged(self, _event: object) -> None:
+        """Keep the places of the axes until there are other data or there is other room."""
+        assert self.plot is not None
+        self.plot.figure.set_layout_engine("none")
 
     def copy(self) -> None:
         """Put the picture on the clipboard."""
@@ -135,6 +146,8 @@ class PlotCanvas(QWidget, Generic[P]):
         self._box.addWidget(self.canvas, 1)
         self._box.addWidget(self.toolbar)
         self.plot = self._make(figure, self.palette_now(), self._points())
+        self.canvas.mpl_connect("draw_event", self._arranged)
+        self.canvas.mpl_connect("resize_event", lambda _: self._arrange())
         self._on_theme()
         if self._show is not None:
             self.show_data(self._show)
@@ -146,6 +159,7 @@ class PlotCanvas(QWidget, Generic[P]):
     def _on_theme(self) -> None:
         if self.plot is not None:
             self.plot.recolour(self.palette_now(), self._points())
+            self._arrange()
             _tint_icons(self.toolbar, self._theme.color("text"))
             self.canvas.draw_idle()
 

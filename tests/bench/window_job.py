@@ -1,0 +1,252 @@
+"""A window that is driven in a process of its own, and how long its thread did nothing for the user meanwhile.
+
+A timer of 5 ms ticks on the thread of the window. Whatever keeps the thread from it keeps it from keys and the mouse as
+well: the longest time between two ticks is the longest stall, whether the thread worked itself, waited for Python's
+lock, or was not given a processor. `own` is the processor's time that the thread itself used in that gap.
+
+With `--blame` another thread looks, and writes to stderr what the thread of the window was doing in gaps over 50 ms.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from PySide6.QtCore import QEventLoop, Qt, QTimer
+
+from ckpt_gui.gui.app import application, tune
+from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.theme import Theme
+from tests.bench.job import peak_mib
+
+TICK = 5  # milliseconds
+PATIENCE = 900.0  # seconds for a phase
+LIMIT = 0.05  # seconds that are nobody's fault
+
+
+@dataclass
+class Phase:
+    """What was measured while something went on.
+
+    Attributes:
+        title: What went on.
+        seconds: How long.
+        stall: The longest time between two ticks, in seconds, less the time that a tick waits for anyway.
+        own: Time of the processor that the window's thread used in that gap.
+        over: Gaps over 50 ms.
+        peak_mib: The most memory that the process has held by then.
+    """
+
+    title: str
+    seconds: float = 0.0
+    stall: float = 0.0
+    own: float = 0.0
+    over: int = 0
+    peak_mib: float = 0.0
+
+
+class Clock:
+    """Runs the event loop until something is so, and measures the gaps."""
+
+    def __init__(self, *, blame: bool) -> None:
+        self.phases: list[Phase] = []
+        self._last = self._used = 0.0
+        self._timer = QTimer(interval=TICK, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._tick)
+        if blame:
+            threading.Thread(target=self._blame, args=(threading.get_ident(),), daemon=True).start()
+
+    def run(self, title: str, act: Callable[[], Any], done: Callable[[], bool], least: float = 0.0) -> Phase:
+        """Act, then let the window work until it is done, and for a while at least."""
+        phase = Phase(title)
+        self.phases.append(phase)
+        loop = QEventLoop()
+        begun = time.perf_counter()
+
+        def look() -> None:
+            taken = time.perf_counter() - begun
+            if taken > PATIENCE:
+                raise TimeoutError(f"{title} was not done after {PATIENCE:.0f} seconds")
+            if taken > least and done():
+                loop.quit()
+
+        self._timer.timeout.connect(look)
+        self._last, self._used = time.perf_counter(), time.thread_time()
+        self._timer.start()
+        act()
+        loop.exec()
+        self._timer.timeout.disconnect(look)
+        self._timer.stop()
+        phase.seconds, phase.peak_mib = time.perf_counter() - begun, peak_mib()
+        return phase
+
+    def _tick(self) -> None:
+        now, used = time.perf_counter(), time.thread_time()
+        gap, phase = now - self._last - TICK / 1000, self.phases[-1]
+        if gap > phase.stall:
+            phase.stall, phase.own = gap, used - self._used
+        phase.over += gap > LIMIT
+        self._last, self._used = now, used
+
+    def _blame(self, thread: int) -> None:
+        """Write what a thread does when it has not ticked for long. Looks 100 times a second."""
+        while True:
+            time.sleep(0.01)
+            late = time.perf_counter() - self._last
+            if self._timer.isActive() and late > LIMIT:
+                frames = traceback.extract_stack(sys._current_frames()[thread])
+                own = [f for f in frames if "ckpt_gui" in f.filename or "matplotlib" in f.filename]
+                where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in own[::-1][:7])
+                sys.stderr.write(f"{self.phases[-1].title}: {1000 * late:.0f} ms in {where}\n")
+
+
+def opened(clock: Clock, window: MainWindow, path: str) -> None:
+    """Open a checkpoint, and wait for its first rows."""
+
+    def shown() -> bool:
+        return window.tree_panel.model.rowCount() > 0 and window.pages.currentWidget() is window.page_tabs
+
+    clock.run("open, to first rows", lambda: window.open_path(path), shown)
+    clock.run("after opening, nothing asked for", lambda: None, lambda: True, 1.0)
+
+
+def page_of(clock: Clock, window: MainWindow, name: str) -> Any:
+    """Turn to a page for the first time."""
+    clock.run(f"turn to {name} for the first time", lambda: window.page_tabs.show_page(name), lambda: True, 0.3)
+    return window.page_tabs.page(name)
+
+
+def scan(clock: Clock, window: MainWindow, path: str) -> None:
+    """Scan all values while somebody looks at the page."""
+    opened(clock, window, path)
+    page = page_of(clock, window, "scan")
+    clock.run("scan of all values", page.start, lambda: not page.job.running)
+    clock.run("sort the scan", lambda: page.table.sortByColumn(3, Qt.SortOrder.DescendingOrder), lambda: True, 0.2)
+    clock.run("scan again, all kept", page.start, lambda: not page.job.running)
+
+
+def compare(clock: Clock, window: MainWindow, path: str, other: str = "") -> None:
+    """Compare a checkpoint with another, or itself: names, then values."""
+    opened(clock, window, path)
+    page = page_of(clock, window, "compare")
+    clock.run("compare names", lambda: page.start(other or path, False), lambda: not page.job.running, 0.2)
+    clock.run("compare values", lambda: page.start(other or path, True), lambda: not page.job.running, 0.2)
+
+
+def plots(clock: Clock, window: MainWindow, path: str) -> None:
+    """Look at the largest matrix: distribution, heat map, zoom."""
+    opened(clock, window, path)
+    largest = max(window.session.snapshot.source.refs, key=lambda ref: ref.nbytes)  # type: ignore[union-attr]
+    page = page_of(clock, window, "plots")
+    canvases = page.canvases
+
+    def drawn(name: str) -> Callable[[], bool]:
+        return lambda: name in page._shown and canvases[name].ready and not page.job.running
+
+    clock.run(
+        "first picture, with the import of matplotlib", lambda: page.choice.choose(largest), drawn("distribution"), 1.0
+    )
+    clock.run("heat map, first drawn", lambda: page.turn_to("heat"), drawn("heat"), 0.5)
+    canvas = canvases["heat"]
+
+    def zoom() -> None:
+        axes = canvas.plot.mean.axes
+        x, y = axes.get_xlim(), axes.get_ylim()
+        at = SimpleNamespace(inaxes=axes, button="up", xdata=sum(x) / 2, ydata=sum(y) / 2)
+        for _ in range(3):
+            page.zoom._on_wheel(at)
+
+    for number in range(3):
+        title = f"heat map, zoom {number + 1}"
+        clock.run(title, zoom, lambda: not page.zoom._timer.isActive() and not page.job.running, 0.5)
+
+
+def export(clock: Clock, window: MainWindow, path: str) -> None:
+    """Export from the dialog."""
+    opened(clock, window, path)
+    with tempfile.TemporaryDirectory(dir=Path(path).parent, prefix="window-") as out:
+        clock.run("open the export dialog", window.commands.export, lambda: True, 0.3)
+        dialog = window.commands.dialog
+        assert dialog is not None
+        target = str(Path(out, "out"))
+        clock.run(
+            "look at the folder",
+            lambda: dialog.set_folder(target),
+            lambda: dialog._check is not None and dialog._check.folder == target,
+        )
+        clock.run("export", dialog.start, lambda: not dialog.run.running, 0.3)
+        if dialog.run.written is None:
+            raise RuntimeError("nothing was exported")
+
+
+def many(clock: Clock, window: MainWindow, path: str) -> None:
+    """List very many tensors: filter, scroll, every page."""
+    opened(clock, window, path)
+    panel = window.tree_panel
+    for text in ("q_proj", "q_proj !layers.1", "experts.7"):
+        clock.run(f"filter: {text}", lambda text=text: panel.filter_box.setText(text), _filtered(window), 0.25)
+    clock.run("all as a list", lambda: (panel.clear_filter(), panel.set_flat(True)), _filtered(window), 0.25)
+    bar = panel.view.verticalScrollBar()
+    steps = iter(range(1, 41))
+
+    def scroll() -> bool:
+        step = next(steps, None)
+        bar.setValue(bar.maximum() * step // 40 if step is not None else bar.maximum())
+        return step is None
+
+    clock.run("scroll through the first rows", lambda: None, scroll)
+    for _ in range(4):
+        clock.run("scroll to the end of what is known", lambda: bar.setValue(bar.maximum()), lambda: True, 0.1)
+    page_of(clock, window, "overview")
+    overview = window.page_tabs.page("overview")
+    clock.run("overview worked out", lambda: None, lambda: overview.overview is not None and not overview.job.running)
+    for name in ("values", "plots", "scan"):
+        page = page_of(clock, window, name)
+        if name == "values":
+            clock.run("offer every name in the box", page.choice._offer, lambda: True, 0.2)
+    page = page_of(clock, window, "compare")
+    clock.run("compare names", lambda: page.start(path, False), lambda: not page.job.running, 0.2)
+
+
+def _filtered(window: MainWindow) -> Callable[[], bool]:
+    return lambda: not window.tree_panel.search._pause.isActive() and not window.tree_panel.search.running
+
+
+SCENES: dict[str, Callable[..., None]] = {
+    "scan": scan,
+    "compare": compare,
+    "plots": plots,
+    "export": export,
+    "many": many,
+}
+
+
+def main() -> None:
+    """Drive a window through the scene that the command line names; print what was measured as JSON."""
+    words = [word for word in sys.argv[1:] if word != "--blame"]
+    tune()
+    app = application()
+    window = MainWindow(Settings(keeps=False), Theme(app, "light"))
+    window.show()
+    clock = Clock(blame="--blame" in sys.argv)
+    clock.run("nothing open", lambda: None, lambda: True, 1.0)
+    try:
+        SCENES[words[0]](clock, window, *words[1:])
+    finally:
+        window.ask_to_close = lambda _window, _titles: True
+        window.close()
+    print(json.dumps([asdict(phase) for phase in clock.phases]))
+
+
+if __name__ == "__main__":
+    main()
