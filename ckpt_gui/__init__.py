@@ -39,7 +39,7 @@ __all__ = [
 
 _HOMES = {
     "CheckpointError": "ckpt_gui.core.errors",
-    "Policy": "ckpt_gui.core.plan",
+    "Policy": "ckpt_gui.core.policy",
     "compare": "ckpt_gui.core.api",
     "diff": "ckpt_gui.core.api",
     "normalise": "ckpt_gui.core.normalise",

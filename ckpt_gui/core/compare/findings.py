@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ckpt_gui.core.compare.result import Comparison, Row, State, Stored
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
+
+_Sentence = Callable[[Sequence[Row], str], Finding]  # from rows that are there, and the name of the other side
 
 
 def differences(compared: Comparison) -> tuple[Finding, ...]:
@@ -16,18 +18,18 @@ def differences(compared: Comparison) -> tuple[Finding, ...]:
     rows = compared.rows
     untied_a = [r for r in rows if r.state == "untied" and compared.a.tied]
     untied_b = [r for r in rows if r.state == "untied" and not compared.a.tied]
-    made = (
-        _permuted([r for r in _of(rows, "permuted") if r.order == "rotary"], name),
-        _reordered([r for r in _of(rows, "permuted") if r.order != "rotary"], name),
-        _swapped(_of(rows, "swapped"), name),
-        _missing([*_of(rows, "only-b"), *untied_a], name),
-        _wrong_shape(_of(rows, "shape"), name),
-        _vocabulary(_of(rows, "vocab"), name),
-        _extra([*_of(rows, "only-a"), *untied_b], name),
-        _renamed(_of(rows, "renamed"), name),
-        _unread(_of(rows, "unread")),
+    told: tuple[tuple[_Sentence, list[Row]], ...] = (
+        (_permuted, [r for r in _of(rows, "permuted") if r.order == "rotary"]),
+        (_reordered, [r for r in _of(rows, "permuted") if r.order != "rotary"]),
+        (_swapped, _of(rows, "swapped")),
+        (_missing, [*_of(rows, "only-b"), *untied_a]),
+        (_wrong_shape, _of(rows, "shape")),
+        (_vocabulary, _of(rows, "vocab")),
+        (_extra, [*_of(rows, "only-a"), *untied_b]),
+        (_renamed, _of(rows, "renamed")),
+        (_unread, _of(rows, "unread")),
     )
-    return tuple(finding for finding in made if finding is not None)
+    return tuple(sentence(found, name) for sentence, found in told if found)
 
 
 def _of(rows: Sequence[Row], state: State) -> list[Row]:
@@ -42,9 +44,7 @@ def _keys(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(row.a.key if row.a else row.b.key if row.b else row.key for row in rows)
 
 
-def _permuted(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _permuted(rows: Sequence[Row], name: str) -> Finding:
     text = (
         f"The rows of {len(rows)} q and k tensors such as `{safe_text(_ours(rows[0]))}` are those of {name} in the "
         "other rotary order: under these names the model would load and write gibberish."
@@ -53,9 +53,7 @@ def _permuted(rows: Sequence[Row], name: str) -> Finding | None:
     return Finding("rope-permuted", "warning", text, _keys(rows), fix)
 
 
-def _reordered(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _reordered(rows: Sequence[Row], name: str) -> Finding:
     text = (
         f"The values of {plural(len(rows), 'tensor')} such as `{safe_text(_ours(rows[0]))}` are those of {name} in "
         f"another order ({rows[0].note}): under these names the model would load and write gibberish."
@@ -64,9 +62,7 @@ def _reordered(rows: Sequence[Row], name: str) -> Finding | None:
     return Finding("values-reordered", "warning", text, _keys(rows), fix)
 
 
-def _swapped(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _swapped(rows: Sequence[Row], name: str) -> Finding:
     first = rows[0]
     text = (
         f"{len(rows)} tensors have the values of another of the same shape in {name}: `{safe_text(_ours(first))}` "
@@ -76,18 +72,14 @@ def _swapped(rows: Sequence[Row], name: str) -> Finding | None:
     return Finding("tensors-swapped", "warning", text, _keys(rows), fix)
 
 
-def _missing(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _missing(rows: Sequence[Row], name: str) -> Finding:
     text = f"{plural(len(rows), 'tensor')} of {name} {'is' if len(rows) == 1 else 'are'} not here, "
     text += f"such as `{safe_text(rows[0].b.key if rows[0].b else rows[0].key)}`."
     keys = tuple(row.b.key for row in rows if row.b)
     return Finding("missing-tensor", "error", text, keys, "Is it the same model? Compare layers and sizes.")
 
 
-def _wrong_shape(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _wrong_shape(rows: Sequence[Row], name: str) -> Finding:
     first = rows[0]
     text = f"{plural(len(rows), 'tensor')} of another shape than in {name}: `{safe_text(_ours(first))}` is "
     text += f"{shape_text(first.a)}, there {shape_text(first.b)}."
@@ -100,24 +92,18 @@ def shape_text(stored: Stored | None) -> str:
     return " × ".join("?" if s is None else f"{s:,}" for s in sizes) or "1"
 
 
-def _vocabulary(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _vocabulary(rows: Sequence[Row], name: str) -> Finding:
     have, want = ((s.shape if s and s.shape else (0,))[0] or 0 for s in (rows[0].a, rows[0].b))
     text = f"The vocabulary has {have:,} rows, that of {name} {want:,}: tokens were added, or rows padded."
     return Finding("vocab-padding", "info", text, _keys(rows))
 
 
-def _extra(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _extra(rows: Sequence[Row], name: str) -> Finding:
     text = f"{plural(len(rows), 'tensor')} such as `{safe_text(_ours(rows[0]))}` {'is' if len(rows) == 1 else 'are'} "
     return Finding("unexpected-tensor", "warning", f"{text}not in {name}.", _keys(rows))
 
 
-def _renamed(rows: Sequence[Row], name: str) -> Finding | None:
-    if not rows:
-        return None
+def _renamed(rows: Sequence[Row], name: str) -> Finding:
     first = rows[0]
     there = safe_text(first.b.key if first.b else "")
     text = f"{plural(len(rows), 'tensor')} have another name in {name}: `{safe_text(_ours(first))}` is `{there}` there."
@@ -126,9 +112,7 @@ def _renamed(rows: Sequence[Row], name: str) -> Finding | None:
     return Finding("renamed", "info", text, _keys(rows))
 
 
-def _unread(rows: Sequence[Row]) -> Finding | None:
-    if not rows:
-        return None
+def _unread(rows: Sequence[Row], _name: str) -> Finding:
     text = f"The values of {plural(len(rows), 'tensor')} were not compared: {rows[0].note.rstrip('.')}."
     fix = "Raise --budget, or give head counts with --config or --heads."
     return Finding("values-unchecked", "info", text, _keys(rows), fix)
@@ -137,17 +121,16 @@ def _unread(rows: Sequence[Row]) -> Finding | None:
 def diff_findings(compared: Comparison) -> tuple[Finding, ...]:
     """Return all that is different between two checkpoints, of which none need be wrong."""
     name = safe_text(compared.b.name, 120)
-    more = (
-        _told(_of(compared.rows, "differs"), "tensor-differs", f"has other values than in {name}", "have"),
-        _told(_of(compared.rows, "cast"), "dtype-differs", f"equals that of {name} after a cast", "equal"),
-        _told(_of(compared.rows, "dtype"), "dtype-differs", f"has another type than in {name}", "have"),
+    told: tuple[tuple[State, str, str, str], ...] = (
+        ("differs", "tensor-differs", f"has other values than in {name}", "have"),
+        ("cast", "dtype-differs", f"equals that of {name} after a cast", "equal"),
+        ("dtype", "dtype-differs", f"has another type than in {name}", "have"),
     )
-    return (*differences(compared), *(finding for finding in more if finding is not None))
+    more = (_told(found, code, does, do) for state, code, does, do in told if (found := _of(compared.rows, state)))
+    return (*differences(compared), *more)
 
 
-def _told(rows: Sequence[Row], code: str, does: str, do: str) -> Finding | None:
-    if not rows:
-        return None
+def _told(rows: Sequence[Row], code: str, does: str, do: str) -> Finding:
     first = f"`{safe_text(_ours(rows[0]))}`"
     if len(rows) == 1:
         return Finding(code, "info", f"{first} {does}.", _keys(rows))

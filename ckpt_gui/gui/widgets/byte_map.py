@@ -7,21 +7,22 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from ckpt_gui.core.file_map import ByteRange
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em, tip_text
+from ckpt_gui.gui.widgets.walked import Walked
 
 LINES = 5
 KINDS = {"header": ("violet", 0.75), "gap": ("orange", 0.85)}  # colour role and how much of it
 TENSORS = (("blue", 0.30), ("blue", 0.62))  # neighbours look different
 
 
-class ByteMap(QWidget):
+class ByteMap(Walked):
     """Runs of bytes of a file; the one under the mouse, or chosen by the arrow keys, is named.
 
     Signals:
@@ -33,17 +34,11 @@ class ByteMap(QWidget):
     current_changed = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, parent)
         self._runs: tuple[ByteRange, ...] = ()
         self._begins: list[int] = []
         self._ordinals: list[int] = []  # how many tensors there are up to each run
         self._image: QImage | None = None
-        self.current = 0
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self._forget)
 
     def sizeHint(self) -> QSize:
@@ -110,16 +105,6 @@ class ByteMap(QWidget):
             self._choose()
         else:
             super().keyPressEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show the focus."""
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the focus off."""
-        super().focusOutEvent(event)
-        self.update()
 
     def _choose(self) -> None:
         if self._runs and self._runs[self.current].keys:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em
+from ckpt_gui.gui.widgets.walked import Walked
 
 GAP = 0.22  # share of a column's place that stays free
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
-class Strip(QWidget):
+class Strip(Walked):
     """Columns side by side, and a line that says what the one under the mouse or the cursor is.
 
     Signals:
@@ -27,15 +28,9 @@ class Strip(QWidget):
     chosen = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, parent)
         self._bars: tuple[Bar, ...] = ()
         self._title = ""
-        self.current = 0
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
@@ -107,16 +102,6 @@ class Strip(QWidget):
             self.chosen.emit(self._bars[self.current].name)
         else:
             super().keyPressEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show the focus."""
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Take the focus off."""
-        super().focusOutEvent(event)
-        self.update()
 
     def _at(self, x: float) -> int:
         return int((x - 1) * len(self._bars) / max(self.width() - 2, 1))
