@@ -56,6 +56,7 @@ def with_files(export: Export, config: ModelConfig | None) -> Export:
     elif config and export.target.layout == "same":
         known = config.is_hf and plan.tie.tied is not None
         raw = with_flag(config.raw, bool(plan.tie.tied)) if known else config.raw
+        raw = to_openai(raw) if name == "openai" else raw
         texts["params.json" if config.origin == "params.json" else "config.json"] = json_file(raw)
     carried = _carried(export, texts)
     return dataclasses.replace(export, texts=texts, carried=carried)

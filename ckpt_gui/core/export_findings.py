@@ -46,9 +46,10 @@ def settled(plan: Plan, export: Export) -> tuple[Finding, ...]:
 def _codes_kept(finding: Finding, plan: Plan, export: Export) -> Finding:
     """Let quantised weights through where every byte of them stays as it is, under names that still fit together."""
     stored = {ref.full_key for ref in plan.source.refs}
-    same = export.target.layout == "same" and export.target.dtype == "keep" and not plan.prefix
-    if not same or not can_be_carried(finding, stored):
+    if export.target.layout != "same":
         return finding
+    if export.target.dtype != "keep" or plan.prefix or not can_be_carried(finding, stored):
+        return finding.replace(blocking=True, severity="error")
     return finding.replace(blocking=False, severity="info", fix="Codes and scales are carried as they are.")
 
 

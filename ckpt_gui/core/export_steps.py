@@ -83,12 +83,17 @@ def _rename(export: Export) -> Step | None:
     return Step("rename", title, len(entries), evidence, examples=_pairs(entries), keys=_keys(entries))
 
 
-_REARRANGING = ("take", "concat", "pick", "stack", "transpose", "reshape", "regroup", "patches", "tiles")
+_REARRANGING = {"take", "concat", "pick", "stack", "transpose", "reshape", "regroup", "patches", "tiles"}
 
 
 def _rearrange(export: Export) -> Step | None:
     """Say that tensors are taken apart, put together or turned: no value changes, its place does."""
-    entries = [e for e in export.entries if any(op.name in _REARRANGING for op in e.ops)]
+    stays = export.plan.layout is export.layout  # then what is decoded is turned by the way, if at all
+    entries = [
+        e
+        for e in export.entries
+        if (names := {op.name for op in e.ops}) & _REARRANGING and not (stays and "dequantise" in names)
+    ]
     if not entries:
         return None
     dims = export.plan.dims

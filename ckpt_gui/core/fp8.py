@@ -7,18 +7,16 @@ transformers do it before they cast. In the layout that it has, such a model sta
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
+from ckpt_gui.core.decoding import QUANTISED, as_plain
 from ckpt_gui.core.entry import Entry
-from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import Expr, Made, leaves, make
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 from ckpt_gui.core.unpack_ops import ScaleBlocks
 
 SCALE, CODES = "_scale_inv", "fp8_e4m3"
-QUANTISED = "quantization_config"
 
 
 def with_plain_weights(plan: Plan) -> Plan:
@@ -42,11 +40,7 @@ def with_plain_weights(plan: Plan) -> Plan:
     used = {id(scale) for scale in found.values()}
     unmapped = tuple(_decoded(e, op, found) for e in plan.unmapped if id(e.ref) not in used)
     entries = tuple(_decoded(e, op, found) for e in plan.entries)
-    assert plan.config is not None
-    raw = {name: value for name, value in plan.config.raw.items() if name != QUANTISED}
-    config = dataclasses.replace(plan.config, raw=raw)
-    findings = tuple(_settled(f) if f.code == "quantised" else f for f in plan.findings)
-    return plan.replace(entries=entries, unmapped=unmapped, config=config, findings=findings)
+    return as_plain(plan.replace(entries=entries, unmapped=unmapped), "fp32")
 
 
 def _block(plan: Plan) -> tuple[int, int] | None:
@@ -67,8 +61,3 @@ def _over(expr: Expr, op: ScaleBlocks, scales: Mapping[int, TensorRef]) -> Expr:
     if isinstance(expr, TensorRef):
         return make(op, expr, scales[id(expr)]) if id(expr) in scales else expr
     return Made(expr.op, tuple(_over(part, op, scales) for part in expr.parts))
-
-
-def _settled(finding: Finding) -> Finding:
-    fix = "The export holds the numbers that codes and scales stand for, as fp32; --dtype bf16 halves them."
-    return finding.replace(severity="info", blocking=False, fix=fix)

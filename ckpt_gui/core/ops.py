@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from ckpt_gui.core.dtypes import BY_NAME, num_bytes
 from ckpt_gui.core.errors import CheckpointError
@@ -43,6 +43,20 @@ class Stream(Protocol):
 
     def read_into(self, start: int, out: Bytes) -> None:
         """Fill `out` with the bytes from `start` on."""
+
+
+@runtime_checkable
+class HasColumns(Protocol):
+    """A stream of which parts of many rows are had faster together than row by row."""
+
+    def read_columns(self, origin: int, begin: int, out: Bytes) -> None:
+        """Fill each row of `out` with the bytes of a row of the tensor from byte `begin` of it on.
+
+        Args:
+            origin: The byte at which the first of the rows begins.
+            begin: Where in each row the part begins.
+            out: Bytes of the shape (rows, bytes of a part).
+        """
 
 
 class Op(Protocol):

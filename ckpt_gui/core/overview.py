@@ -129,7 +129,7 @@ def _once(weights: Weights) -> Iterator[tuple[Entry, Role]]:
 def _nbytes(entry: Entry) -> int:
     """Return the bytes that an entry takes in the file: of blocks that are decoded, those of the blocks."""
     packed = any(op.name == "dequantise" for op in entry.ops)
-    return entry.ref.nbytes if packed else num_bytes(entry.ref.dtype, entry.output.numel)
+    return sum(ref.nbytes for ref in entry.inputs) if packed else num_bytes(entry.ref.dtype, entry.output.numel)
 
 
 def _shares(weights: Weights, name: Callable[[Entry, Role], str]) -> tuple[Share, ...]:

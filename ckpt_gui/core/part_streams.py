@@ -12,8 +12,10 @@ from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
+from ckpt_gui.core.ops import Bytes, HasColumns, Shape, Stream, read_any
 
+_TILE = 256  # rows that are turned together: what is read and what is written then stay in the cache of a core
+_WIDEST = 8  # bytes of the widest number that numpy moves as one
 _TRANSPOSE_BLOCK = 4 << 20  # bytes of result made at once: wide enough that what is read is not crumbs
 _ROW_READS = 64 << 10  # slices of rows at least this long are read one by one, shorter ones with the whole rows
 
@@ -148,11 +150,15 @@ class TransposedStream(_Base):
         block = np.empty((self.high, width), dtype=np.uint8)
         if width == pitch:
             read_any(self.inner, origin, block.reshape(-1))
+        elif isinstance(self.inner, HasColumns):
+            self.inner.read_columns(origin, first * self.item, block)
         else:
             for i in range(self.high):
                 read_any(self.inner, origin + i * pitch + first * self.item, block[i])
-        cells: Any = block.reshape(self.high, rows, self.item)
-        out.reshape(rows, self.high, self.item)[:] = cells.transpose(1, 0, 2)
+        whole: Any = f"u{self.item}" if self.item <= _WIDEST else f"V{self.item}"  # elements move faster than bytes
+        cells, turned = block.view(whole), out.view(whole).reshape(rows, self.high)
+        for begin in range(0, self.high, _TILE):
+            turned[:, begin : begin + _TILE] = cells[begin : begin + _TILE].T
 
 
 class RegroupedStream(_Base):

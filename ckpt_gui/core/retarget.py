@@ -13,6 +13,7 @@ from functools import reduce
 from ckpt_gui.core.adapter_layouts import CONFIG as ADAPTER_CONFIG
 from ckpt_gui.core.adapter_layouts import adapter_layout, convert_adapter
 from ckpt_gui.core.beside import Sidecars
+from ckpt_gui.core.decoding import with_codes, with_plain_mxfp4
 from ckpt_gui.core.dtypes import CASTABLE
 from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
@@ -50,9 +51,8 @@ def retarget(plan: Plan, target: Target) -> Export:
     if (target.layout != "same" and layout is None) or (target.layout == "same" and plan.source.container == "gguf"):
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
         return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
-    if target.layout != "same":
-        plan = with_plain_weights(plan)
-        export = dataclasses.replace(export, plan=plan)
+    plan = with_codes(plan) if target.layout == "same" else with_plain_mxfp4(with_plain_weights(plan))
+    export = dataclasses.replace(export, plan=plan)
     entries, dropped = _tied(plan, layout, target)
     entries, left, told = left_behind(entries, layout, plan)
     layout, misplaced = _numbered(plan, layout)

@@ -152,6 +152,9 @@ def _joined(op: Op, parts: list[Any], dims: Mapping[str, int]) -> Any:
     """Do with tensors what the ops that take apart and put together do with streams."""
     import torch
 
+    if op.name == "dequantise":
+        fix = "Load it as its tool does and dequantise it, or convert the saved file with ckpt-gui fix."
+        raise CheckpointError("quantised", "Codes and scales in memory are not decoded here.", fix=fix)
     parts = [p.detach() for p in parts]
     shape = op.shape([tuple(p.shape) for p in parts], dims)
     if isinstance(op, Concat):

@@ -8,10 +8,12 @@ import math
 import numpy as np
 import pytest
 
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.retarget import retarget
+from ckpt_gui.core.state_dict import normalise_state_dict
 from ckpt_gui.core.unpack_ops import e4m3
 from ckpt_gui.core.writer import write_export
 from tests import builders as b
@@ -95,6 +97,17 @@ def test_the_same_layout_keeps_codes_and_config(tmp_path):
         with open_checkpoint(tmp_path / "out") as made:
             assert {r.key: made.read(r) for r in made.refs} == {r.key: source.read(r) for r in source.refs}
     assert json.loads((tmp_path / "out/config.json").read_text())["quantization_config"] == CONFIG
+
+
+def test_codes_in_memory_are_not_taken_for_weights(tmp_path):
+    from safetensors.torch import load_file
+
+    folder, _ = quantised(tmp_path / "q")
+    state = load_file(folder / "model.safetensors")
+    with pytest.raises(CheckpointError) as caught:
+        normalise_state_dict(state, "meta", config=folder / "config.json")
+    assert caught.value.code == "quantised"
+    assert normalise_state_dict(state).keys() == state.keys()
 
 
 SCALE = "model.layers.1.mlp.up_proj.weight_scale_inv"

@@ -14,6 +14,7 @@ from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims
 from ckpt_gui.core.passes.merge_ranks import judge_ranks, merge_ranks
+from ckpt_gui.core.passes.mxfp4 import decode_mxfp4
 from ckpt_gui.core.passes.rename import rename
 from ckpt_gui.core.passes.section import find_section
 from ckpt_gui.core.passes.ties import judge_ties
@@ -27,6 +28,7 @@ NAMES_AND_SHAPES: tuple[Pass, ...] = (
     use_assigned,  # only what the index names, where that is wanted
     unwrap,  # names that wrappers put into keys go
     find_adapter,  # adapters: on their own, or to be merged into the weights beside them
+    decode_mxfp4,  # codes and scales whose names leave no doubt become the weights that they stand for
     detect,  # family and layout, with evidence
     merge_ranks,  # slices of tensor-parallel ranks become whole tensors
     adapter_family,  # whose modules an adapter changes

@@ -256,7 +256,7 @@ def _unexpected(plan: Plan) -> list[Finding]:
 
 def _coded(plan: Plan) -> frozenset[str]:
     """Return the modules whose weights are stored as codes and scales: these are neither lost nor unexpected."""
-    keys = {key for f in plan.findings if f.code == "quantised" for key in f.keys} - plan.source.blocks.keys()
+    keys = {key for f in plan.findings if f.code == "quantised" and f.blocking for key in f.keys}
     return frozenset(_module(e.key) for e in plan.weights if e.ref.full_key in keys) if keys else frozenset()
 
 
