@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ckpt_gui.cli.options import add_model_options, count, plot_file, policy, protected
 from ckpt_gui.cli.stats_view import View, Work
-from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_file, write_json
+from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_json, write_text
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
@@ -40,10 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--layers", action="store_true", help="the same matrix of all layers, for one tensor")
     what.add_argument("--cast", metavar="TYPE", help="what a cast of one tensor to bf16, fp16, fp32 or fp64 would do")
     parser.add_argument("--values", metavar="INDEX", help="values of one tensor, such as '[0:4, :8]' or '[..., 5]'")
-    parser.add_argument("--token", metavar="TOKEN", help="values of a row of the embedding, by number or by text")
+    parser.add_argument(
+        "--token",
+        metavar="TOKEN",
+        help="values of a row of the embedding, by its number or the token's text; a token of digits as '\"5\"'",
+    )
     out = parser.add_argument_group("where it goes")
     out.add_argument("--json", metavar="FILE", help="write the numbers as JSON; - is standard output")
-    out.add_argument("--csv", metavar="FILE", help="write the numbers as CSV: of one tensor, its histogram")
+    out.add_argument(
+        "--csv", metavar="FILE", help="write the numbers as CSV (of one tensor, its histogram); - is standard output"
+    )
     out.add_argument("--plot", metavar="FILE", type=plot_file, help="draw them, as .svg, .png or .pdf")
     out.add_argument("--dark", action="store_true", help="draw on a dark ground")
     parser.add_argument("-j", dest="workers", metavar="N", type=count, default=2, help="threads (2)")
@@ -64,10 +70,10 @@ def run(args: argparse.Namespace) -> int:
         if args.csv:
             from ckpt_gui.core.tables import csv_text
 
-            write_file(args.csv, csv_text(view.table()), kept)
+            write_text(args.csv, csv_text(view.table()), kept)
         if args.plot:
             _draw(view, args, kept)
-        if args.json != "-":
+        if "-" not in (args.json, args.csv):
             show(view.lines)
     return OK
 

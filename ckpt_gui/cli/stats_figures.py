@@ -10,7 +10,7 @@ from ckpt_gui.cli.stats_view import View, Work, number
 from ckpt_gui.cli.terminal import width
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.core.text import Line, shown, wrap
+from ckpt_gui.core.text import Line, plural, shown, wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ckpt_gui.plots import Palette
 
 _FIGURES = ("min", "max", "mean", "std", "l2", "abs_max")
+_TIED = "\u00a0"  # in place of a blank where a line may not be broken
 _COUNTED = {
     "zeros": "zero", "neg_zeros": "of them −0", "subnormals": "subnormal", "nan": "NaN", "pos_inf": "+∞",
     "neg_inf": "−∞",
@@ -67,14 +68,19 @@ def _one(figures: TensorStats) -> list[Line]:
     text = "   ".join(f"{name.replace('_', ' ')} {number(value)}" for name, value in numbers if value is not None)
     lines.append(Line(f"  {text or 'no finite element'}"))
     if figures.quantiles:
-        quantiles = "   ".join(f"{100 * share:g} % {number(value)}" for share, value in figures.quantiles)
-        lines += [Line(text, "quiet") for text in wrap(f"quantiles   {quantiles}", width(), first="  ", rest="    ")]
+        pairs = (f"{100 * share:g} % {number(value)}".replace(" ", _TIED) for share, value in figures.quantiles)
+        text = f"quantiles   {'   '.join(pairs)}"
+        lines += [
+            Line(line.replace(_TIED, " ").rstrip(), "quiet") for line in wrap(text, width(), first="  ", rest="    ")
+        ]
         lines += [] if figures.exact else [Line(f"    {figures.caption}", "quiet")]
     found = ((getattr(figures, name), word) for name, word in _COUNTED.items())
     counted = ", ".join(f"{count:,} {word}" for count, word in found if count)
     if counted:
         bad = figures.nan or figures.pos_inf or figures.neg_inf
-        lines.append(Line(f"  of {figures.count:,} elements: {counted}", "warning" if bad else "quiet"))
+        lines.append(Line(f"  of {plural(figures.count, 'element')}: {counted}", "warning" if bad else "quiet"))
+    if figures.distinct is not None and figures.count > 1:
+        lines.append(Line(f"  {figures.distinct:,} distinct finite values", "quiet"))
     if figures.fits:
         lines.append(Line(f"  {' and '.join(figures.fits)} would hold every element exactly", "quiet"))
     return lines
@@ -107,6 +113,9 @@ def pair(plan: Plan, a: TensorRef, b: TensorRef, work: Work) -> View:
 
 
 def _differences(found: PairStats) -> list[str]:
+    odd = any(side.nan or side.pos_inf or side.neg_inf for side in (found.a, found.b))
+    if found.max_diff == 0 and found.max_ulp == 0 and not odd:
+        return ["equal as numbers: only zeros differ, in their sign"]
     largest = f"largest difference {number(found.max_diff or 0.0)}"
     if found.where is not None:
         largest += f" at row {found.where[0]:,}, column {found.where[1]:,}"
@@ -116,7 +125,9 @@ def _differences(found: PairStats) -> list[str]:
     for name, value in (("cosine", found.cosine), ("correlation", found.correlation)):
         texts += [f"{name} {value:.9f}"] if value is not None else []
     if found.sign_flips:
-        texts.append(f"{found.sign_flips:,} elements change their sign")
+        texts.append(
+            f"{plural(found.sign_flips, 'element')} {'changes its' if found.sign_flips == 1 else 'change their'} sign"
+        )
     if found.max_ulp is not None:
         texts.append(f"at most {found.max_ulp:,} steps from one {found.a.dtype} number to the next")
     return texts

@@ -63,19 +63,18 @@ def _cell(value: Any) -> str:
 
 
 def token_row(plan: Plan, token: str) -> tuple[TensorRef, int]:
-    """Return the embedding and the row of a token, given by its number or as it reads.
+    """Return the embedding and the row of a token, given by its number, or as it reads (digits then in quotes).
 
     Raises:
         CheckpointError: There is no embedding, or no such token.
     """
-    from ckpt_gui.core.tokens import vocabulary
+    from ckpt_gui.core.tokens import Vocabulary, vocabulary
 
     ref = plan.tie.embedding or plan.tie.head
     if ref is None or len(ref.shape) != 2:
         raise CheckpointError("missing-tensor", "There is no embedding here whose rows are tokens.")
     known = vocabulary(plan.source.sidecars.folder)
-    found = known.find(token) if known else None
-    row = found if found is not None else int(token) if token.isascii() and token.isdigit() else None
+    row = (known or Vocabulary("", {})).row(token)
     if row is None:
         what = f"is not in {known.origin}" if known else "is no number, and no tokenizer.json lies beside the weights"
         raise CheckpointError("bad-index", f"The token {safe_text(token, 60)!r} {what}.")
@@ -94,9 +93,12 @@ def heat(plan: Plan, ref: TensorRef, work: Work) -> View:
 
     found = heat_map(plan.source, ref, progress=work.progress, cancelled=work.stopped)
     blocks = f"{found.mean.shape[0]} × {found.mean.shape[1]} blocks of {found.row_step} × {found.column_step}"
-    bad = int(found.bad.sum())
     lines = [Line(f"{shown(ref.full_key)}   {blocks}", "heading")]
-    lines += [Line(f"  {bad:,} elements are not finite", "warning")] if bad else []
+    if found.first_bad is not None:
+        bad, (rows, columns) = int(found.bad.sum()), found.first_bad
+        where = f"rows {rows[0]:,} to {rows[1]:,}, columns {columns[0]:,} to {columns[1]:,}"
+        what = f"{plural(bad, 'element')} {'is' if bad == 1 else 'are'} not finite"
+        lines.append(Line(f"  {what}, {'in' if bad == 1 else 'the first in'} {where}", "warning"))
 
     def draw(palette: Palette) -> Figure:
         from ckpt_gui.plots import HeatPlot, new_figure
@@ -147,7 +149,9 @@ def cast(plan: Plan, ref: TensorRef, target: str, work: Work) -> View:
     found = cast_stats(plan.source, ref, target, progress=work.progress, cancelled=work.stopped)
     lines = [
         Line(f"{shown(ref.full_key)}   {found.dtype} → {found.target}", "heading"),
-        Line(f"  {found.changed:,} of {found.count:,} elements change"),
+        Line(
+            f"  {found.changed:,} of {plural(found.count, 'element')} {'changes' if found.changed == 1 else 'change'}"
+        ),
         Line(f"  largest difference {number(found.max_error)}, relative {number(found.max_relative)}"),
     ]
     lines += [Line(f"  {found.vanished:,} become zero", "warning")] if found.vanished else []

@@ -148,12 +148,18 @@ def write_file(path: str, text: str, protected: Iterable[str] = ()) -> None:
         raise CheckpointError("target-refused", f"{path} can not be written: {reason}.") from error
 
 
+def write_text(where: str, text: str, protected: Iterable[str] = ()) -> None:
+    """Write a text to a file, or to standard output for `-`."""
+    if where == "-":
+        write(text)
+    else:
+        write_file(where, text, protected)
+
+
 def write_json(where: str | None, value: Mapping[str, Any], protected: Iterable[str] = ()) -> None:
     """Write JSON to a file, or to standard output for `-`; nothing for None."""
-    if where == "-":
-        write(json_text(value))
-    elif where is not None:
-        write_file(where, json_text(value), protected)
+    if where is not None:
+        write_text(where, json_text(value), protected)
 
 
 # ----------------------------------------------------------------------------------------------------------- progress

@@ -41,6 +41,19 @@ class Vocabulary:
         """Return the number of a token, given as the file has it or as it reads; None if there is none."""
         return self._numbers.get(text)
 
+    def row(self, text: str) -> int | None:
+        """Return the row that a user asks for: digits are its number, all else is a token, and so is what is in quotes.
+
+        >>> known = Vocabulary("vocab.json", {5: "a", 37: "5"})
+        >>> known.row("5"), known.row('"5"'), known.row("a"), known.row("b")
+        (5, 37, 5, None)
+        """
+        if text.isascii() and text.isdigit():
+            return int(text)
+        found = self.find(text)
+        quoted = len(text) > 2 and text[0] == text[-1] == '"'
+        return self.find(text[1:-1]) if found is None and quoted else found
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         stored = {token: number for number, token in self.tokens.items()}

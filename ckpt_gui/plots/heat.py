@@ -10,6 +10,7 @@ from ckpt_gui.core.stats import HeatMap
 from ckpt_gui.plots.base import Palette, Plot, titled
 
 if TYPE_CHECKING:
+    from matplotlib.collections import PathCollection
     from matplotlib.text import Text
 
 Layer = Literal["mean", "abs_max"]
@@ -18,10 +19,16 @@ _TITLES = {"mean": "Mean of blocks", "abs_max": "Largest |x| of blocks"}
 
 MOST_DOWN, MOST_ACROSS = 24, 8  # elements whose values have room
 BAD = "#ffd400"  # of what is not finite: neither scale has it
+OUTLINE = "#1a1f26"  # around it: yellow alone is hard to see on white
+MOST_RINGS = 50  # blocks that are pointed at; where there are more, they are seen by themselves
+SMALL = 32  # a picture of fewer blocks each way has blocks large enough to be seen
 
 
 class HeatPlot(Plot):
-    """One layer of a heat map. Axes count rows and columns of the tensor, so that a zoom can ask for that part."""
+    """One layer of a heat map. Axes count rows and columns of the tensor, so that a zoom can ask for that part.
+
+    A block is yellow as soon as one of its elements is not finite; a few such among many blocks get a ring around them.
+    """
 
     def _build(self) -> None:
         self.axes = self.figure.subplots()
@@ -29,23 +36,44 @@ class HeatPlot(Plot):
         self.bar = self.figure.colorbar(self.image, ax=self.axes, pad=0.02)
         self.axes.set_xlabel("column")
         self.axes.set_ylabel("row")
+        self.axes._left_title.set_wrap(True)  # type: ignore[attr-defined]  # has no public name; beside another map it is long
+        self.rings: PathCollection | None = None
         self.layer: Layer = "mean"
 
     def show(self, found: HeatMap, layer: Layer = "mean") -> None:
         """Show a heat map, or its other layer."""
         self.layer = layer
         values = found.mean if layer == "mean" else found.abs_max
-        self.image.set_data(np.ma.masked_invalid(values))
+        self.image.set_data(np.ma.masked_where((found.bad > 0) | np.isnan(values), values))
         (top, bottom), (left, right) = found.rows, found.columns
         self.image.set_extent((left - 0.5, right - 0.5, bottom - 0.5, top - 0.5))
         largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
         self.image.set_clim(-largest if layer == "mean" else 0.0, largest)
+        self._ring(found)
         self._colour()
         exact = "Values" if found.true_values and layer == "mean" else _TITLES[layer]
         step = "" if found.true_values else f" of {found.row_step} × {found.column_step}"
         bad = int(found.bad.sum())
         odd = f"; {bad:,} not finite" if bad else ""
         titled(self.axes, f"{exact}{step}{odd}")
+
+    def _ring(self, found: HeatMap) -> None:
+        """Point at the few blocks that are not finite: one of 65,536 is no more than a dot."""
+        from matplotlib import patheffects
+
+        if self.rings is not None:
+            self.rings.remove()
+            self.rings = None
+        down, across = np.nonzero(found.bad)
+        if not 0 < down.size <= MOST_RINGS or max(found.bad.shape) <= SMALL:
+            return
+        rows, columns = (
+            np.minimum(part[0] + (place + 0.5) * step, part[1]) - 0.5
+            for part, place, step in ((found.rows, down, found.row_step), (found.columns, across, found.column_step))
+        )
+        self.rings = self.axes.scatter(columns, rows, s=90, facecolors="none", edgecolors=BAD, linewidths=1.6)
+        self.rings.set_path_effects([patheffects.withStroke(linewidth=3.6, foreground=OUTLINE)])
+        self.rings.set_in_layout(False)
 
     def _colour(self) -> None:
         import matplotlib

@@ -72,6 +72,21 @@ Different: 2 of 30 tensors.
 """
 
 
+def test_a_nan_is_a_change_of_its_role_and_its_layer(run: Run, tmp_path: Path) -> None:
+    state = models.state("hf")
+    odd = state[V.format(1)].copy()
+    odd[0, 0] = np.nan
+    one = models.save(tmp_path / "base", state, config=models.config())
+    two = models.save(tmp_path / "odd", state | {V.format(1): odd}, config=models.config())
+    status, out, _ = run("diff", one, two, "--values")
+    assert status == 1
+    assert f"different in values; 1 of {odd.size:,} elements, 1 not finite" in out
+    assert "‖Δ‖/‖W‖ 0," not in out  # nothing that is finite has changed
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "model.layers.N.self_attn.v_proj.weight 1 of 3 0 0 0 < 0.1%" in lines
+    assert "model.layers.1 1 of 9 0 0 0 < 0.1%" in lines
+
+
 def test_markdown(run: Run, pair: tuple[Path, Path], tmp_path: Path) -> None:
     assert run("diff", *pair, "--values", "--report", tmp_path / "r.md")[0] == 1
     text = (tmp_path / "r.md").read_text()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import math
+import struct
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,45 @@ def test_a_row_of_the_embedding_by_number_and_by_token(run: Run, model: Path) ->
     (model / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"Ġhello": 5}}}), encoding="utf-8")
     _, out, _ = run("stats", model, "--token", " hello", "--values", ":3", "--json", "-")
     assert json.loads(out)["values"]["values"] == row[:3]
+
+
+def test_digits_are_the_number_of_a_row_and_a_token_in_quotes(run: Run, model: Path) -> None:
+    (model / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"5": 7, '"q"': 3}}}), encoding="utf-8")
+    for typed, number in (("5", 5), ('"5"', 7), ('"q"', 3)):
+        _, out, _ = run("stats", model, "--token", typed, "--json", "-")
+        assert json.loads(out)["values"]["values"] == numbers_of(EMBEDDING)[8 * number : 8 * (number + 1)], typed
+
+
+def test_zeros_of_another_sign_are_no_other_numbers(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "zeros.safetensors"
+    zeros = {"a": bytes(16), "b": b"\0\0\0\x80" * 4, "c": bytes(12) + b"\0\0\x80\x7f"}
+    write_safetensors(path, dict.fromkeys(zeros, (2, 2)), zeros)
+    _, out, _ = run("stats", path, "--pair", "a", "b")
+    assert "equal as numbers: only zeros differ, in their sign" in out
+    assert "largest difference" not in out
+    _, out, _ = run("stats", path, "--pair", "a", "c")  # infinity in one of them
+    assert "equal as numbers" not in out
+
+
+def test_figures_in_words(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "one.safetensors"
+    nan = {"one": bytes(4), "many": struct.pack("<6f", 1, 2, 2, math.nan, 0, -1)}
+    write_safetensors(path, {"one": (1,), "many": (2, 3)}, nan)
+    _, out, _ = run("stats", path)
+    assert "  of 1 element: 1 zero\n" in out
+    assert "  4 distinct finite values\n" in out  # -1, 0, 1, 2
+    assert not any(line.strip().startswith("%") or line.rstrip().endswith(" %") for line in out.splitlines())
+    assert "\u00a0" not in out
+    _, out, _ = run("stats", path, "many", "--heat")
+    assert "1 element is not finite, in rows 1 to 1, columns 0 to 0" in out
+
+
+def test_csv_to_standard_output(run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = run("stats", model, UP, "--values", "[2:3, :2]", "--csv", "-")
+    numbers = numbers_of(UP)
+    assert (status, out) == (0, f"dim 0,0,1\n2,{numbers[16]},{numbers[17]}\n")
+    assert not (tmp_path / "-").exists()
 
 
 def test_a_pair_names_the_tokens_of_rows_that_differ(run: Run, model: Path) -> None:

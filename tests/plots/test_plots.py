@@ -105,6 +105,27 @@ def test_a_pair_shows_the_difference_by_row(equal: bool) -> None:
     drawn(plot.figure)
 
 
+def test_one_nan_in_a_block_makes_it_yellow_and_is_pointed_at() -> None:
+    values = rng.normal(0, 1, (300, 200)).astype(np.float32)
+    values[11, 23] = np.nan
+    source, (ref,) = make("fp32", values)
+    found = heat_map(source, ref, size=(100, 50))  # blocks of 3 × 4
+    plot = HeatPlot(new_figure())
+    for layer in ("mean", "abs_max"):
+        plot.show(found, layer)
+        assert np.argwhere(plot.image.get_array().mask).tolist() == [[3, 5]]
+        assert plot.rings is not None
+        assert plot.rings.get_offsets().tolist() == [[21.5, 10.0]]  # middle of rows 9 to 11, columns 20 to 23
+        drawn(plot.figure)
+    plot.show(heat_map(source, ref, rows=(5, 25), columns=(20, 40)))  # large enough to be seen by itself
+    assert plot.rings is None
+    assert np.argwhere(plot.image.get_array().mask).tolist() == [[6, 3]]
+    values[:] = np.nan
+    source, (ref,) = make("fp32", values)
+    plot.show(heat_map(source, ref, size=(100, 50)))
+    assert plot.rings is None
+
+
 def test_a_heat_map_keeps_the_numbers_of_rows_and_marks_what_is_not_finite() -> None:
     values = rng.normal(0, 1, (300, 200)).astype(np.float32)
     values[:3] = np.nan

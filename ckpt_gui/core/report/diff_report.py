@@ -100,7 +100,8 @@ def _changes(compared: Comparison, what: str) -> tuple[Table | Figure, ...]:
     if not compared.values or compared.same is True:
         return ()
     changes = by_role(compared.rows) if what == "role" else by_layer(compared.rows)
-    changed = [c for c in changes if c.relative and c.relative[-1] > 0]  # what is missing stands in the tree
+    # What is missing stands in the tree. A NaN that has come or gone has a share, and no length.
+    changed = [c for c in changes if c.relative and (c.relative[-1] > 0 or c.share)]
     if not changed:
         return ()
     columns = (what, "different", f"{CHANGED} least", "median", "most", "elements changed")
@@ -114,7 +115,7 @@ def _changes(compared: Comparison, what: str) -> tuple[Table | Figure, ...]:
 
 def _change(change: Change) -> tuple[str, ...]:
     least, median, most = (digits(change.relative[i]) if change.relative else "" for i in (0, 2, 4))
-    share = "" if change.share is None else f"{change.share:.1%}"
+    share = "" if change.share is None else "< 0.1%" if 0 < change.share < 0.001 else f"{change.share:.1%}"
     return (change.name, f"{change.different:,} of {change.tensors:,}", least, median, most, share)
 
 

@@ -53,11 +53,13 @@ def _details(one: Fold) -> Iterable[str]:
 def delta_text(deltas: Sequence[Delta]) -> str:
     """Say how far tensors are apart: one, or many together."""
     parts = []
-    relative = sorted(d.relative for d in deltas if d.relative is not None)
+    skipped = sum(d.skipped for d in deltas)
+    of_finite = any(d.norm for d in deltas) or not skipped  # else nothing but what is not finite has changed
+    relative = sorted(d.relative for d in deltas if d.relative is not None) if of_finite else []
     if relative:
         low, high = digits(relative[0]), digits(relative[-1])
         parts.append(f"‖Δ‖/‖W‖ {low}" if low == high else f"‖Δ‖/‖W‖ {low} to {high}")
-    largest = [d.max_diff for d in deltas if d.max_diff is not None]
+    largest = [d.max_diff for d in deltas if d.max_diff is not None] if of_finite else []
     if largest:
         parts.append(f"largest |Δ| {digits(max(largest))}")
     count, changed = sum(d.count for d in deltas), sum(d.changed for d in deltas)
@@ -65,7 +67,7 @@ def delta_text(deltas: Sequence[Delta]) -> str:
         parts.append(
             f"{changed:,} of {count:,} elements" if changed < 1000 else f"{changed / count:.1%} of the elements"
         )
-    if skipped := sum(d.skipped for d in deltas):
+    if skipped:
         parts.append(f"{skipped:,} not finite")
     return ", ".join(parts)
 

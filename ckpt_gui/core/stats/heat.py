@@ -1,6 +1,7 @@
 """A tensor as a picture: the mean and the largest magnitude of blocks, from one streamed pass.
 
-Blocks are averaged, never sampled: a single large value is seen at any size. All dims but the last count as rows.
+Blocks are averaged, never sampled: a single large value is seen at any size, and so is one that is not finite. All dims
+but the last count as rows.
 """
 
 from __future__ import annotations
@@ -49,6 +50,20 @@ class HeatMap:
     def true_values(self) -> bool:
         """True if each block is one element."""
         return self.row_step == self.column_step == 1
+
+    @property
+    def first_bad(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """First and last row, and column, of the first block with what is not finite; None if there is none."""
+        places = np.argwhere(self.bad)
+        if not len(places):
+            return None
+        down, across = places[0].tolist()
+        return _span(self.rows, down, self.row_step), _span(self.columns, across, self.column_step)
+
+
+def _span(part: tuple[int, int], number: int, step: int) -> tuple[int, int]:
+    first = part[0] + number * step
+    return first, min(first + step, part[1]) - 1
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -56,7 +56,9 @@ class ValuesPage(QWidget):
         self.index.setAccessibleName(tr("Part of the tensor"))
         self.token.setPlaceholderText(tr("Row, or token"))
         self.token.setAccessibleName(tr("Go to a row by its number or token"))
-        self.token.setToolTip(tr("Go to a row by its number, or by the token that it stands for"))
+        self.token.setToolTip(
+            tr("Go to a row by its number, or by the token that it stands for; a token of digits in quotes")
+        )
         self.token.setMaximumWidth(em(self, 10))
         for edit, text in (
             (self.copy_button, tr("Copy what is selected as tab-separated text")),
@@ -181,7 +183,7 @@ class ValuesPage(QWidget):
         if grid is None or not typed:
             return
         known = self.model.vocabulary
-        number = known.find(typed) if known else None
+        number = known.row(typed) if known else None
         if number is None and typed.strip().lstrip("-").isdigit():
             number = int(typed)
             number += grid.ref.shape[0] if number < 0 and grid.ref.shape else 0
