@@ -16,11 +16,12 @@ from ckpt_gui.core.beside import Extra, ForeignObject
 from ckpt_gui.core.dtypes import BY_TORCH
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes, is_grid
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.file_window import FileWindow
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
-from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
+from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.shard_index import check_link, check_shard_name
 from ckpt_gui.core.formats.torch_values import OpaqueKey, TorchDType, TorchSize
 from ckpt_gui.core.formats.torch_zip import read_torch

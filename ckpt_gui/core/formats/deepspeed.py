@@ -27,7 +27,8 @@ from ckpt_gui.core.formats.deepspeed_rows import (
     untrained,
 )
 from ckpt_gui.core.formats.deepspeed_universal import is_universal, open_universal
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.folder import list_all
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import open_part

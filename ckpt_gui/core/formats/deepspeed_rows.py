@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.assembled import RefPiece, Run
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.torch_values import TorchSize

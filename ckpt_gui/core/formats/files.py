@@ -11,61 +11,19 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import stat
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.keys import safe_text
-
-Identity = tuple[int, int, int, int, int]
+from ckpt_gui.core.formats.file_errors import explain_os_error, show_path
+from ckpt_gui.core.formats.regular_file import identity_of, open_regular
 
 MAX_OPEN = 24
 _KEYS = itertools.count()
 CHUNK = 8 << 20
-INDEX_FIX = "fix writes a new index: --to same keeps everything else as it is."
-SALVAGE_FIX = "Download or copy it again, or write what is whole of it with fix --salvage."
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-_REASONS = {
-    errno.ENOENT: "there is no such file",
-    errno.ENOTDIR: "there is no such file",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.EISDIR: "it is a folder",
-    errno.ELOOP: "its symbolic links run in a circle",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.EMFILE: "too many files are open",
-    errno.ENFILE: "too many files are open",
-    errno.ENXIO: "it is a socket or a device, not a file",
-    errno.EIO: "the disk reports an input/output error",
-}
-
-
-def show_path(path: str) -> str:
-    """Return a path fit to be shown."""
-    return safe_text(path, limit=400)
-
-
-def explain_os_error(error: OSError, path: str) -> CheckpointError:
-    """Turn an operating system's error into a sentence about a file."""
-    reason = _REASONS.get(error.errno or 0) or (error.strerror or type(error).__name__)
-    code = "damaged" if error.errno == errno.EIO else "not-a-checkpoint"
-    return CheckpointError(code, f"{show_path(path)} cannot be read: {reason}.", path=path)
-
-
-def identity_of(info: os.stat_result) -> Identity:
-    """Return what tells one state of a file from another."""
-    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
 class HeldFile:
@@ -92,7 +50,7 @@ class HeldFile:
         self.name = os.path.basename(self.path)
         self._lock = threading.Lock()
         self._key = next(_KEYS)
-        fd, self.identity = _open_regular(self.path)
+        fd, self.identity = open_regular(self.path)
         self.size = self.identity[2]
         _POOL.add(self, fd)
 
@@ -236,7 +194,7 @@ class _Pool:
         with self._lock:
             entry = self._open.get(file._key)
             if entry is None:
-                fd, identity = _open_regular(file.path)
+                fd, identity = open_regular(file.path)
                 if identity != file.identity:
                     os.close(fd)
                     raise file._changed()
@@ -283,21 +241,6 @@ class _Descriptor:
         self.fd = fd
         self.users = 0
         self.dropped = False
-
-
-def _open_regular(path: str) -> tuple[int, Identity]:
-    try:
-        fd = os.open(path, _FLAGS)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ValueError):  # a NUL in the path
-            raise CheckpointError("not-a-checkpoint", f"{show_path(path)} is not the name of a file.") from error
-        raise explain_os_error(error, path) from error
-    info = os.fstat(fd)
-    if stat.S_ISREG(info.st_mode):
-        return fd, identity_of(info)
-    os.close(fd)
-    kind = next((name for test, name in _KINDS if test(info.st_mode)), "not a regular file")
-    raise CheckpointError("not-a-checkpoint", f"{show_path(path)} is {kind}, not a file.", path=path)
 
 
 _POOL = _Pool(MAX_OPEN)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import INDEX_FIX, explain_os_error, show_path
+from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
 from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.folder import ORIGINAL, SHARD, Choice, list_all
 from ckpt_gui.core.keys import safe_text
 

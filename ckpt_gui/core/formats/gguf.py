@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.gguf_config import gguf_config
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing

@@ -15,7 +15,7 @@ from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.registry import open_part

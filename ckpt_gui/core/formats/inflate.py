@@ -13,7 +13,8 @@ from collections import OrderedDict
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.keys import safe_text
 
 SPAN = 4 << 20

@@ -16,7 +16,7 @@ from typing import Any
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.pickle_files import unsafe_in
 from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums

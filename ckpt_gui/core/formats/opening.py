@@ -9,7 +9,7 @@ from typing import Any
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats import folder as folders
 from ckpt_gui.core.formats.dcp import METADATA
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.folder_kinds import config_folder, open_special
 from ckpt_gui.core.formats.folder_others import others_beside
 from ckpt_gui.core.formats.hf_parts import alone

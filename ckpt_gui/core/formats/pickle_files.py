@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile, show_path
-from ckpt_gui.core.formats.pickle_vm import PickleError, load_pickle
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.pickle_load import PickleError, load_pickle
 from ckpt_gui.core.keys import safe_text
 
 MAX_BYTES = 64 << 20

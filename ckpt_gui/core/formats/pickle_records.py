@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.pickle_files import is_pickle, unsafe_in
 from ckpt_gui.core.formats.zip_archive import LOCAL, STORED, Archive, Record
 from ckpt_gui.core.keys import safe_text

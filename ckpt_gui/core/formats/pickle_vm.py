@@ -12,98 +12,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.beside import ForeignObject
-from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import pickle_ops
-from ckpt_gui.core.formats.pickle_global import Global, read_storage
+from ckpt_gui.core.formats.pickle_global import Global
 from ckpt_gui.core.formats.pickle_names import find
 from ckpt_gui.core.formats.torch_values import StateDict, safe_key
-from ckpt_gui.core.keys import safe_text
 
-MAX_BYTES = 1 << 30
 COPY_BUDGET = 1 << 24
 _U4 = struct.Struct("<I").unpack_from
 _I4 = struct.Struct("<i").unpack_from
-_BAD = (IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError, struct.error)
 _NOTHING = object()
 _Handler = Callable[["PickleMachine", int], int]
 
 
-@dataclass(frozen=True, slots=True)
-class PickleResult:
-    """What a pickle holds.
-
-    Attributes:
-        value: The inert value.
-        end: The byte after its last opcode.
-        names: Every (module, name) that it mentions, in order.
-        foreign: Names outside the allow-list.
-        unsafe: Those of them that a permissive loader would run.
-    """
-
-    value: Any
-    end: int
-    names: tuple[tuple[str, str], ...]
-    foreign: tuple[str, ...]
-    unsafe: tuple[str, ...]
-
-
-def load_pickle(
-    data: bytes, *, where: str = "data.pkl", start: int = 0, persistent: Callable[[Any], Any] = read_storage
-) -> PickleResult:
-    """Interpret one pickle.
-
-    Args:
-        data: The bytes.
-        where: What to call it in messages.
-        start: Where the pickle begins.
-        persistent: Makes what a persistent id stands for; raises ValueError for one that stands for nothing.
-
-    Raises:
-        PickleError: `damaged` or `limit-exceeded`; the names that were seen until then are in the message.
-    """
-    if len(data) > MAX_BYTES:
-        raise PickleError("limit-exceeded", f"{where} has {len(data):,} bytes; {MAX_BYTES:,} are read at most.")
-    machine = PickleMachine(data, persistent)
-    try:
-        value = machine.run(start)
-    except _LimitError as error:
-        raise machine.error("limit-exceeded", where, str(error)) from error
-    except RecursionError as error:
-        raise machine.error("limit-exceeded", where, "it is nested too deeply") from error
-    except _BAD as error:
-        raise machine.error("damaged", where, _reason(error)) from error
-    names = tuple(machine.globals)
-    return PickleResult(value, machine.pos, names, tuple(machine.foreign), tuple(machine.unsafe))
-
-
-class PickleError(CheckpointError):
-    """A pickle that cannot be read to its end.
-
-    Attributes:
-        unsafe: Names seen until then that a permissive loader would run.
-    """
-
-    unsafe: tuple[str, ...] = ()
-
-
-class _LimitError(Exception):
+class PickleLimitError(Exception):
     """A pickle that asks for more than it may."""
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, (IndexError, struct.error)):
-        return "it ends too early, or takes more from its stack than was put there"
-    if isinstance(error, KeyError):
-        return f"it refers to something that is not there ({safe_text(str(error), 40)})"
-    if isinstance(error, BadPickleError):
-        return str(error)
-    if isinstance(error, ValueError) and error.args:
-        return safe_text(str(error), 120)
-    return "a value has the wrong type"
 
 
 class BadPickleError(ValueError):
@@ -122,7 +47,7 @@ class PickleMachine:
         unsafe: Those that a permissive loader would run.
     """
 
-    def __init__(self, data: bytes, persistent: Callable[[Any], Any] = read_storage) -> None:
+    def __init__(self, data: bytes, persistent: Callable[[Any], Any]) -> None:
         """Start with an empty stack."""
         self.data = data
         self.persistent = persistent
@@ -201,7 +126,7 @@ class PickleMachine:
         memo = self.memo
         if not 0 <= index < len(memo):
             if index < 0 or index > len(self.data):
-                raise _LimitError("it numbers its values far beyond their count")
+                raise PickleLimitError("it numbers its values far beyond their count")
             memo += [_NOTHING] * (index + 1 - len(memo))
         memo[index] = value
 
@@ -249,7 +174,7 @@ class PickleMachine:
         """Draw the size of what is copied from the budget."""
         self._budget -= sum(len(x) for x in items if hasattr(x, "__len__"))
         if self._budget < 0:
-            raise _LimitError("it copies the same values too often")
+            raise PickleLimitError("it copies the same values too often")
 
     def set_items(self, target: Any, pairs: list[Any]) -> None:
         """Do SETITEMS: on dicts, and on foreign objects (a subclass of dict), which keep them as a child."""
@@ -291,19 +216,9 @@ class PickleMachine:
     def _adopt(self, target: ForeignObject, child: Any) -> None:
         self._budget -= len(target.children)
         if self._budget < 0:
-            raise _LimitError("an object is given a state again and again")
+            raise PickleLimitError("an object is given a state again and again")
         # The object is frozen for everybody else; its state follows it in the pickle and may hold the object itself.
         object.__setattr__(target, "children", (*target.children, child))
-
-    def error(self, code: str, where: str, reason: str) -> PickleError:
-        """Return the error for a run that failed, with the unsafe names that were seen."""
-        message = f"{where} is {'damaged' if code == 'damaged' else 'refused'} at byte {self.pos:,}: {reason}."
-        if self.unsafe:
-            names = ", ".join(safe_text(name, 80) for name in list(self.unsafe)[:8])
-            message += f" Before that it names what a permissive loader would run: {names}."
-        error = PickleError(code, message, offset=self.pos)
-        error.unsafe = tuple(self.unsafe)
-        return error
 
 
 def _name_of(value: Any) -> str:

@@ -15,7 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.lfs import MAX_POINTER, SPEC, Pointer, is_pointer, parse_pointer
 from ckpt_gui.core.tensors import Source, SourceFile
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_distributed import LocalBox, LocalPart
 from ckpt_gui.core.formats.registry import open_part

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, explain_os_error, show_path
+from ckpt_gui.core.formats.file_errors import explain_os_error, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.gguf import read_gguf
 from ckpt_gui.core.formats.npz import is_npz, read_npz
 from ckpt_gui.core.formats.parts import Part

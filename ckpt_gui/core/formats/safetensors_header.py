@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 from ckpt_gui.core.dtypes import BY_SAFETENSORS
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.bulk import make_refs
-from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.safetensors_scan import Columns, scan
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads, refuse_negative_zero

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.bulk import make_refs
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.safetensors_header import Header, parse, read_text, without_padding
 from ckpt_gui.core.formats.safetensors_scan import Columns
 from ckpt_gui.core.keys import safe_text

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import INDEX_FIX, HeldFile, explain_os_error, show_path
+from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef, unique_bytes

@@ -13,7 +13,8 @@ from typing import Any
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.flat_yaml import load
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 
 MAX_JSON = 16 << 20
 CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"

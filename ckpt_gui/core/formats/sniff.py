@@ -10,7 +10,8 @@ import re
 from typing import Literal
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.lfs import Pointer, find_object, is_pointer, parse_pointer
 from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
 from ckpt_gui.core.formats.tar_archive import is_tar

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.keys import safe_text
 
 BLOCK = 512

@@ -10,9 +10,9 @@ from typing import Any
 
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.pickle_distributed import DISTRIBUTED, LocalPart
-from ckpt_gui.core.formats.pickle_vm import PickleResult
+from ckpt_gui.core.formats.pickle_load import PickleResult
 from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
 from ckpt_gui.core.formats.weights_kind import shards_finding
 from ckpt_gui.core.keys import safe_text

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.pickle_files import find_unsafe, refusal
 from ckpt_gui.core.formats.pickle_global import read_storage
-from ckpt_gui.core.formats.pickle_vm import PickleError, PickleResult, load_pickle
+from ckpt_gui.core.formats.pickle_load import PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.torch_values import StorageInfo

@@ -10,9 +10,9 @@ import dataclasses
 from typing import Any
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.pickle_load import MAX_BYTES, PickleResult, load_pickle
 from ckpt_gui.core.formats.pickle_records import stray_pickles
-from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_zip import TorchZipReader, find_storages, is_swapped, record_checksums, refuse_twins
 from ckpt_gui.core.formats.trailing import find_trailing

@@ -11,10 +11,11 @@ from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.pickle_files import refusal
 from ckpt_gui.core.formats.pickle_global import Global, are_counts
-from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, PickleError, PickleResult, load_pickle
+from ckpt_gui.core.formats.pickle_load import MAX_BYTES, PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.tar_archive import read_members
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file, merge_pickles
 from ckpt_gui.core.formats.torch_legacy import LegacyReader, Place, lost_tensors, old_form

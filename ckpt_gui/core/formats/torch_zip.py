@@ -11,10 +11,10 @@ import gc
 from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.inflate import InflatedRecord
+from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.pickle_records import refuse_unsafe, stray_pickles
-from ckpt_gui.core.formats.pickle_vm import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_reader import StorageReader

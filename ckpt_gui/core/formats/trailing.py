@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 
 SAMPLE = 4096
 

@@ -15,8 +15,9 @@ from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.formats.files import identity_of, show_path
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.published import known_of, verify_published
+from ckpt_gui.core.formats.regular_file import identity_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
 

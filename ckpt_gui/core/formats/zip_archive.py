@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.keys import safe_text
 
 STORED, DEFLATED = 0, 8

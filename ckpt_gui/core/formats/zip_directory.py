@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ckpt_gui.core.formats.files import SALVAGE_FIX, HeldFile
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.zip_archive import DEFLATED, LOCAL, STORED, U32, Archive, Record, fail
 from ckpt_gui.core.keys import safe_text
 

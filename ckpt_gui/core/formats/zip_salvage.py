@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats.files import HeldFile, show_path
+from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.npz import salvage_npz
-from ckpt_gui.core.formats.pickle_vm import PickleError, PickleResult, load_pickle
+from ckpt_gui.core.formats.pickle_load import PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_legacy import StorageNames, lost_tensors
 from ckpt_gui.core.formats.torch_zip import TorchZipReader, is_swapped

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ckpt_gui.core.formats.files import identity_of
+from ckpt_gui.core.formats.regular_file import identity_of
 from ckpt_gui.core.tensors import SourceFile
 
 

@@ -144,8 +144,8 @@ UNSAFE += ["a:b", " a", "a.", "x\x1b[0m", "a" * 300]
 def test_unsafe_shard_names_are_refused_before_any_open(tmp_path, name, monkeypatch):
     folder = sharded(tmp_path / "m", {"a": SHARDS[0], "b": name})
     opened = []
-    real = files._open_regular
-    monkeypatch.setattr(files, "_open_regular", lambda path: opened.append(os.path.basename(path)) or real(path))
+    real = files.open_regular
+    monkeypatch.setattr(files, "open_regular", lambda path: opened.append(os.path.basename(path)) or real(path))
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(folder)
     assert caught.value.code == "index-unsafe"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.formats.pickle_vm import load_pickle
+from ckpt_gui.core.formats.pickle_load import load_pickle
 from tests import builders as b
 
 W = np.arange(8, dtype=np.float32)

@@ -12,7 +12,7 @@ import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.formats.files import SALVAGE_FIX
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX
 from ckpt_gui.core.formats.verify import verify_checksums
 from tests import builders as b
 from tests.core.formats.test_gguf import PLAIN, gguf
