@@ -6,7 +6,6 @@ Format: `docs/gguf.md` of ggml, versions 2 and 3; sizes of the block types from 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,16 +16,12 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.gguf_config import gguf_config
+from ckpt_gui.core.formats.gguf_cursor import GgufCursor
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Blocks, TensorRef
 
-MAGIC = b"GGUF"
-MAX_COUNT = 1 << 20
-MAX_ITEMS = 1 << 24
-MAX_TEXT = 1 << 24
-CHUNK = 1 << 20
 MAX_PADDING = 4096
 _PLAIN = {0: "fp32", 1: "fp16", 24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "fp64", 30: "bf16"}
 # Name, elements and bytes of a block by type number.
@@ -41,8 +36,6 @@ _BLOCKS: dict[int, tuple[str, int, int]] = {
 _SIZES = {kind[0]: kind for kind in _BLOCKS.values()}
 # Those whose numbers `ggml_blocks` can give.
 DECODED = frozenset(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"))
-_SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-_TEXT, _ARRAY = 8, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +97,7 @@ def read_gguf(file: HeldFile, name: str, *, salvage: bool = False) -> GgufFile:
     Raises:
         CheckpointError: It is damaged, cut short, or of a version that is not known.
     """
-    cursor = _Cursor(file)
+    cursor = GgufCursor(file)
     version = cursor.number("<I")
     if version not in (2, 3):
         what = "big-endian" if version.to_bytes(4, "big")[:1] in (b"\2", b"\3") else f"version {version:,}"
@@ -128,7 +121,7 @@ def read_gguf(file: HeldFile, name: str, *, salvage: bool = False) -> GgufFile:
     return GgufFile(GgufReader(file, begins), refs, extras, tuple(problems), config, blocks)
 
 
-def _read_info(cursor: _Cursor) -> _Info:
+def _read_info(cursor: GgufCursor) -> _Info:
     name = cursor.text()
     ndim = cursor.number("<I")
     if ndim > 8:
@@ -147,7 +140,7 @@ def _read_info(cursor: _Cursor) -> _Info:
     return _Info(name, (*shape[:-1], shape[-1] // elements * size), "u8", title, offset)
 
 
-def _begins(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, int]:
+def _begins(cursor: GgufCursor, infos: list[_Info], alignment: Any) -> dict[str, int]:
     """Return where each tensor begins in the file; they must lie apart from each other."""
     if type(alignment) is not int or not 0 < alignment <= 1 << 20:
         raise cursor.damaged("its alignment is not a number")
@@ -163,7 +156,7 @@ def _begins(cursor: _Cursor, infos: list[_Info], alignment: Any) -> dict[str, in
     return begins
 
 
-def _cut(cursor: _Cursor, infos: list[_Info], begins: Mapping[str, int], whole: int) -> CheckpointError:
+def _cut(cursor: GgufCursor, infos: list[_Info], begins: Mapping[str, int], whole: int) -> CheckpointError:
     last = max(infos, key=lambda i: begins[i.name])
     end = begins[last.name] + last.nbytes
     what = (
@@ -187,7 +180,7 @@ def _lost(file: HeldFile, infos: list[_Info], whole: list[_Info]) -> list[Findin
     return [Finding("truncated", "error", message, lost, "Download or copy it again.", blocking=True)]
 
 
-def _trailing(cursor: _Cursor, infos: list[_Info], begins: Mapping[str, int]) -> list[Finding]:
+def _trailing(cursor: GgufCursor, infos: list[_Info], begins: Mapping[str, int]) -> list[Finding]:
     """Find bytes after the last tensor, other than those that fill it up to the alignment."""
     end = max((begins[info.name] + info.nbytes for info in infos), default=cursor.at)
     more = cursor.file.size - end
@@ -222,72 +215,3 @@ def _split(metadata: Mapping[str, Any]) -> list[Finding]:
 def _kinds(blocks: Mapping[str, str]) -> str:
     kinds = list(blocks.values())
     return ", ".join(f"{kinds.count(kind):,} {kind}" for kind in sorted(set(kinds)))
-
-
-class _Cursor:
-    """Reads a header from start to end; nothing is reserved for what it only claims to have."""
-
-    def __init__(self, file: HeldFile) -> None:
-        self.file = file
-        self.at = len(MAGIC)
-        self._start = 0
-        self._data = b""
-
-    def take(self, count: int) -> bytes:
-        within = self.at - self._start
-        if within + count > len(self._data):
-            left = self.file.size - self.at
-            if count > left:
-                raise self.damaged("its header ends too early", "truncated")
-            self._start, within = self.at, 0
-            self._data = self.file.read(self.at, min(max(count, CHUNK), left))
-        self.at += count
-        return self._data[within : within + count]
-
-    def number(self, layout: str) -> Any:
-        return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
-
-    def count(self) -> int:
-        count: int = self.number("<Q")
-        if count > MAX_COUNT:
-            raise self.damaged(f"it claims {count:,} tensors or values", "limit-exceeded")
-        return count
-
-    def text(self) -> str:
-        length = self.number("<Q")
-        if length > MAX_TEXT:
-            raise self.damaged(f"it claims a text of {length:,} bytes", "limit-exceeded")
-        return self.take(length).decode("utf-8", "backslashreplace")
-
-    def value(self, kind: int) -> Any:
-        if kind == _TEXT:
-            return self.text()
-        if kind == _ARRAY:
-            return self._array()
-        if kind not in _SCALARS:
-            raise self.damaged(f"it holds a value of the unknown type {kind:,}")
-        return self.number(_SCALARS[kind])
-
-    def _array(self) -> str:
-        """Pass over an array, which may be a vocabulary, and describe it."""
-        kind, length = self.number("<I"), self.number("<Q")
-        if length > MAX_ITEMS or kind == _ARRAY:
-            raise self.damaged(f"it holds an array of {length:,} values or of arrays", "limit-exceeded")
-        if kind == _TEXT:
-            for _ in range(length):
-                self.take(min(self.number("<Q"), MAX_TEXT))
-        elif kind in _SCALARS:
-            self._skip(length * struct.calcsize(_SCALARS[kind]))
-        else:
-            raise self.damaged(f"it holds values of the unknown type {kind:,}")
-        return f"{length:,} values"
-
-    def _skip(self, count: int) -> None:
-        if count > self.file.size - self.at:
-            raise self.damaged("its header ends too early", "truncated")
-        self.at += count
-        self._start, self._data = self.at, b""
-
-    def damaged(self, what: str, code: str = "damaged") -> CheckpointError:
-        text = f"{show_path(self.file.path)} is a damaged GGUF file: {what} (at byte {self.at:,})."
-        return CheckpointError(code, text, fix="Download or copy it again.", path=self.file.path, offset=self.at)
