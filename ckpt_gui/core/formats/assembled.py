@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.formats.checked import Checked, HasChecksums
 from ckpt_gui.core.formats.strided import read_strided
-from ckpt_gui.core.formats.verify import Checked, HasChecksums
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.strides import contiguous_strides
 from ckpt_gui.core.tensors import Reader, TensorRef, check_window

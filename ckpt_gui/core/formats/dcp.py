@@ -16,6 +16,7 @@ from ckpt_gui.core.beside import Extra, ForeignObject
 from ckpt_gui.core.dtypes import BY_TORCH
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes, is_grid
+from ckpt_gui.core.formats.checked import Checked, HasChecksums
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.file_window import FileWindow
 from ckpt_gui.core.formats.files import HeldFile
@@ -25,7 +26,6 @@ from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
 from ckpt_gui.core.formats.shard_index import check_link, check_shard_name
 from ckpt_gui.core.formats.torch_values import OpaqueKey, TorchDType, TorchSize
 from ckpt_gui.core.formats.torch_zip import read_torch
-from ckpt_gui.core.formats.verify import Checked, HasChecksums
 from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import SourceFile, TensorRef

@@ -16,12 +16,12 @@ from typing import Any
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.checked import Checked
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.pickle_files import unsafe_in
 from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums
 from ckpt_gui.core.formats.trailing import find_trailing
-from ckpt_gui.core.formats.verify import Checked
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.strides import normal_strides

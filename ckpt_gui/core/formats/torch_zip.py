@@ -11,6 +11,7 @@ import gc
 from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.checked import Checked
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.inflate import InflatedRecord
 from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
@@ -19,7 +20,6 @@ from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
-from ckpt_gui.core.formats.verify import Checked
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record, archive_error
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
