@@ -82,11 +82,11 @@ def tune() -> None:
 
     A checkpoint is millions of small values that never go away: looking for garbage among them less often halves the
     time of opening, and looking through all of them holds every thread up for seconds. So young values are looked at
-    150,000 at most at a time (15 ms), and old ones hardly ever. And a thread that works in Python is asked to make room
+    60,000 at most at a time (10 ms), and old ones hardly ever. And a thread that works in Python is asked to make room
     ten times sooner than by default: the window's thread gives the lock away at each call of Qt, and would wait 5 ms
     each time to get it back.
     """
-    gc.set_threshold(50_000, 2, 2_000)
+    gc.set_threshold(20_000, 2, 5_000)
     sys.setswitchinterval(0.0005)
 
 

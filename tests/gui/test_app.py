@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtGui import QImage
 
+from ckpt_gui.gui import app
 from ckpt_gui.gui.resources import ICON, SAMPLE, resource
 
 START = "import json, sys; from ckpt_gui.gui.app import run; sys.exit(run(**json.loads(sys.argv[1])))"
@@ -79,3 +81,15 @@ def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
     status, _, errors = run_window(tmp_path, paths=[], screenshot=str(tmp_path / "window.nonsense"))
     assert status == 1
     assert "cannot be written" in errors
+
+
+def test_threads_that_work_make_room_and_garbage_is_looked_for_in_small_parts() -> None:
+    before = gc.get_threshold(), sys.getswitchinterval()
+    try:
+        app.tune()
+        young, middle, _ = gc.get_threshold()
+        assert sys.getswitchinterval() <= 0.001
+        assert young * (middle + 1) <= 100_000, "values looked at in one go, with Python's lock held"
+    finally:
+        gc.set_threshold(*before[0])
+        sys.setswitchinterval(before[1])
