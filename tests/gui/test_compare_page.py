@@ -91,6 +91,8 @@ def test_values(page: ComparePage, qtbot: QtBot, tuned: Path) -> None:
     line = next(line for line in page.model.lines if line.state == "differs")
     assert (line.a, line.b) == ("_orig_mod.layers.2.attention.wq.weight", TOUCHED)
     assert line.share == "100 %"
+    index = page.model.index(page.model.lines.index(line), 2)
+    assert page.model.data(index, Qt.ItemDataRole.ToolTipRole) == f"{TOUCHED}<br>Different in values."
     assert page.area.isVisible()
     bars = {row.bar.name: row.bar.size for row in page.changes.roles.rows if row.isVisible()}
     largest = max(bars, key=lambda name: bars[name])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.file_map import ByteRange
@@ -119,3 +119,22 @@ def test_neighbours_in_the_map_have_two_colours(qapp: QApplication, qtbot: QtBot
     made.show()
     qtbot.mouseMove(made, made.rect().bottomRight())
     assert made.text() == "b and 1 more: bytes 60 to 99, 39 B, aligned to 1"
+
+
+def test_large_letters_cut_no_figure(page: OverviewPage, qapp: QApplication) -> None:
+    font = page.font()
+    font.setPointSize(18)
+    page.tiles.setFont(font)
+    for row in page.parts.rows:
+        row.setFont(font)
+        for width in (240, 360, 900):
+            row.resize(width, row.sizeHint().height())
+            name, figures = row.widths()
+            assert figures >= row.fontMetrics().horizontalAdvance(row.bar.text)
+            assert name + figures <= width
+    for width in (300, 500, 1400):
+        page.tiles.resize(width, 400)
+        qapp.processEvents()
+        for label in page.tiles.findChildren(QLabel):
+            if not label.isHidden():
+                assert label.width() >= label.sizeHint().width(), (width, label.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -121,6 +122,39 @@ def test_a_scan_goes_on_on_other_pages_and_is_forgotten_with_its_file(
     assert page.result is None
     assert page.model.rowCount() == 0
     assert not page.start_button.isEnabled()
+
+
+def test_stopping_says_what_was_found_until_then(
+    window: MainWindow, page: ScanPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    def slow(plan: Any, *, cancelled: Any, on_result: Any, **_: Any) -> Any:
+        found = scan(plan)
+        begun.set()
+        while not cancelled():
+            threading.Event().wait(0.01)
+        for each in found.tensors[:20]:  # what was under way comes in after the button was pressed
+            on_result(each)
+        return dataclasses.replace(found, tensors=found.tensors[:20], complete=False)
+
+    monkeypatch.setattr(scan_page, "scan", slow)
+    page.start()
+    qtbot.waitUntil(begun.is_set)
+    page.job._on_cancel()
+    qtbot.waitUntil(lambda: page.result is not None)
+    assert page.model.rowCount() == 20
+    assert {card.finding.code for card in page.cards} >= {"non-finite", "dead-rows"}
+    assert page.summary.text() == f"Stopped after 20 tensors: {len(page.cards)} findings so far."
+    assert not page.report_button.isVisible()
+    assert page.start_button.isEnabled()
+    begun.clear()
+    page.start()
+    qtbot.waitUntil(begun.is_set)
+    window.session.close()  # what comes then belongs to nothing that is open
+    qtbot.waitUntil(lambda: not window.jobs.running())
+    assert page.result is None
+    assert page.model.rowCount() == 0
 
 
 def test_stopping_keeps_what_has_come(page: ScanPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

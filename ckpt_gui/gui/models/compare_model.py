@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,7 +83,8 @@ class CompareModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.ForegroundRole and field in ("state", "a", "b"):
             return self._theme.color(COMPARE_STYLES[line.state].colour)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return line.note.replace("&", "&amp;").replace("<", "&lt;")
+            key = getattr(line, field) if field in ("a", "b") else ""  # its beginning may be cut
+            return "<br>".join(html.escape(text) for text in (key, line.note) if text)
         if role == Qt.ItemDataRole.TextAlignmentRole and field in ("change", "largest", "share"):
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         if role == Qt.ItemDataRole.FontRole and field != "state":

@@ -24,7 +24,7 @@ from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.overview_strip import OverviewStrip
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
-WIDTHS = (8.2, 12, 12, 5.4, 4.8, 5.8, 9.5)  # of the columns, in ems
+WIDTHS = (8.2, 14, 14, 5.6, 6.6, 5.8, 9.5)  # of the columns, in ems
 
 
 class ComparePage(QWidget):
@@ -58,7 +58,7 @@ class ComparePage(QWidget):
         tree.setUniformRowHeights(True)
         tree.setAlternatingRowColors(True)
         tree.setAllColumnsShowFocus(True)
-        tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        tree.setTextElideMode(Qt.TextElideMode.ElideLeft)  # the end of a key tells layer and matrix
         tree.setFont(theme.fixed_font())
         for column, ems in enumerate(WIDTHS):
             tree.setColumnWidth(column, em(tree, ems))

@@ -137,8 +137,12 @@ class ScanPage(QWidget):
                 on_result=fresh.append,
             )
 
+        def stopped(part: Scan) -> None:
+            if self._fresh is fresh and not self.job.running:
+                self._done(part)
+
         self._timer.start()
-        self.job.run(self.tr("Reading every weight"), work, self._done, self._failed)
+        self.job.run(self.tr("Reading every weight"), work, self._done, self._failed, discard=stopped)
         self._show_state()
 
     def turn_to(self, name: str) -> bool:
@@ -195,7 +199,8 @@ class ScanPage(QWidget):
         self.start_button.setText(tr("Scan again") if rows and not running else tr("Scan all values"))
         self.start_button.setAccessibleName(self.start_button.text())
         self.start_button.setEnabled(self._session.snapshot is not None and not running)
-        self.report_button.setVisible(self.result is not None and not running)
+        whole = self.result is not None and self.result.complete
+        self.report_button.setVisible(whole and not running)
         self.split.setVisible(bool(rows))
         self.summary.setText(self._words(running, rows))
 
@@ -214,6 +219,8 @@ class ScanPage(QWidget):
                 "untrained tensors and damage by casts. Nothing is changed."
             ).format(total=total)
         found = plural(len(result.findings), "finding") if result.findings else tr("nothing looks wrong")
+        if not result.complete:
+            return tr("Stopped after {n}: {found} so far.").format(n=plural(len(result.tensors), "tensor"), found=found)
         return tr("{tensors}, {n:,} parameters, {size} read: {found}.").format(
             tensors=plural(len(result.tensors), "tensor"),
             n=result.parameters,

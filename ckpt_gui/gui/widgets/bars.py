@@ -13,8 +13,8 @@ from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
 
-NAME_SHARE, KEY_SHARE = 0.28, 0.46  # of the width, for names and for keys
-VALUE_EMS = 11.0
+NAME_SHARE, KEY_SHARE = 0.28, 0.46  # of the width, for names and for keys, where the figures leave so much
+BAR_EMS = 3.0  # what a bar keeps before names are cut
 LEAST_BAR = 2.0  # pixels: a share that is there is seen
 
 
@@ -58,10 +58,11 @@ class Bars(QWidget):
             self._column.addWidget(row)
             self.rows.append(row)
         whole = max((bar.size for bar in bars), default=0.0)
+        longest = max((bar.text for bar in bars), key=len, default="")
         for number, row in enumerate(self.rows):
             row.setVisible(number < len(bars))
             if number < len(bars):
-                row.show_bar(bars[number], whole)
+                row.show_bar(bars[number], whole, longest)
 
 
 class _Row(QAbstractButton):
@@ -70,7 +71,7 @@ class _Row(QAbstractButton):
     def __init__(self, theme: Theme, colour: str, *, fixed: bool, live: bool) -> None:
         super().__init__()
         self._theme, self._colour, self._live = theme, colour, live
-        self.bar, self._whole = Bar("", 0, ""), 1.0
+        self.bar, self._whole, self._longest = Bar("", 0, ""), 1.0, ""
         self._name_share = KEY_SHARE if fixed else NAME_SHARE
         if fixed:
             self.setFont(theme.fixed_font())
@@ -84,14 +85,20 @@ class _Row(QAbstractButton):
         """Return the height of a line with some air."""
         return QSize(em(self, 20), em(self, 1.55))
 
-    def show_bar(self, bar: Bar, whole: float) -> None:
-        """Show a row; its bar is full where its size is the whole."""
-        self.bar, self._whole = bar, whole
+    def show_bar(self, bar: Bar, whole: float, longest: str) -> None:
+        """Show a row; its bar is full where its size is the whole; all figures get the room of the longest."""
+        self.bar, self._whole, self._longest = bar, whole, longest
         name = safe_text(bar.name, 200)
         self.setAccessibleName(f"{name}: {bar.text}. {bar.tip}".strip())
         self.setToolTip(tip_text(f"{bar.name}\n{bar.tip}".strip()))
         self.setAccessibleDescription(self.tr("Shows these tensors in the tree") if self._live else "")
         self.update()
+
+    def widths(self) -> tuple[float, float]:
+        """Return the room for the name and for the figures; a figure is never cut, a name may be."""
+        figures = self.fontMetrics().horizontalAdvance(f"{self._longest}0")
+        rest = self.width() - figures - em(self, BAR_EMS) - 3 * GRID
+        return max(min(self.width() * self._name_share, rest), 0.0), figures
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the row."""
@@ -103,8 +110,7 @@ class _Row(QAbstractButton):
             painter.setBrush(theme.color("hover"))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
         metrics, edge = self.fontMetrics(), GRID // 2
-        value_width = min(em(self, VALUE_EMS), self.width() * 0.3)
-        name_width = self.width() * self._name_share
+        name_width, value_width = self.widths()
         area = QRectF(edge, 0, name_width, self.height())
         painter.setPen(theme.color("text"))
         name = metrics.elidedText(safe_text(self.bar.name, 200), Qt.TextElideMode.ElideMiddle, int(name_width))

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QSizePolicy, QVBoxLayo
 
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
-WIDE = 21  # ems from which on the boxes stand side by side
+WIDE = 21  # ems from which on the boxes stand side by side, if their texts have room
+SIDE, FRAME = 10, 2  # pixels beside the texts of a box, and of its frame
 Labels = tuple[QLabel, QLabel, QLabel]
 
 
@@ -67,7 +68,14 @@ class Tiles(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stack the boxes where it is narrow."""
         super().resizeEvent(event)
-        self._arrange(wide=self.width() >= em(self, WIDE))
+        self._fit()
+
+    def _fit(self) -> None:
+        """Stand the boxes side by side if each of them can show its texts whole."""
+        widest = max((label.sizeHint().width() for labels in self._tiles.values() for label in labels), default=0)
+        count = len(self._tiles)
+        needed = count * (widest + 2 * SIDE + FRAME) + (count - 1) * GRID
+        self._arrange(wide=self.width() >= max(em(self, WIDE), needed))
 
     def _arrange(self, *, wide: bool) -> None:
         directions = QBoxLayout.Direction
@@ -75,7 +83,7 @@ class Tiles(QWidget):
         self._row.setSpacing(GRID if wide else GRID // 2)
         for whole, box in self._boxes:
             box.setDirection(directions.TopToBottom if wide else directions.LeftToRight)
-            whole.setContentsMargins(10, GRID if wide else 4, 10, GRID if wide else 4)
+            whole.setContentsMargins(SIDE, GRID if wide else 4, SIDE, GRID if wide else 4)
             box.setSpacing(2 if wide else GRID)
 
     def set_value(self, name: str, text: str, note: str = "") -> None:
@@ -85,6 +93,7 @@ class Tiles(QWidget):
         value.setAccessibleName(f"{title.text()}: {text} {note}".strip())
         below.setText(note)
         below.setVisible(bool(note))
+        self._fit()
 
     def value(self, name: str) -> str:
         """Return the value in a box."""
