@@ -35,13 +35,13 @@ def with_plain_mxfp4(plan: Plan) -> Plan:
 
 def with_codes(plan: Plan) -> Plan:
     """Return the plan with MXFP4 codes and scales as they are stored, for an export that changes none."""
-    if not any(map(_is_mxfp4, plan.weights)):
+    if not any(map(_is_stored, plan.weights)):
         return plan
     return plan.replace(entries=_coded(plan, plan.entries), unmapped=_coded(plan, plan.unmapped))
 
 
 def _coded(plan: Plan, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    return tuple(one for e in entries for one in (_parts(plan, e) if _is_mxfp4(e) else (e,)))
+    return tuple(one for e in entries for one in (_parts(plan, e) if _is_stored(e) else (e,)))
 
 
 def _parts(plan: Plan, entry: Entry) -> tuple[Entry, Entry]:
@@ -55,6 +55,11 @@ def _parts(plan: Plan, entry: Entry) -> tuple[Entry, Entry]:
 
 def _is_mxfp4(entry: Entry) -> bool:
     return any(isinstance(op, DecodeMxfp4) for op in entry.ops)
+
+
+def _is_stored(entry: Entry) -> bool:
+    """Return True if a weight is no more than what codes and scales stand for: no adapter is in it."""
+    return _is_mxfp4(entry) and all(op.name in ("dequantise", "transpose") for op in entry.ops)
 
 
 def _settled(finding: Finding, dtype: str) -> Finding:

@@ -48,7 +48,8 @@ def _codes_kept(finding: Finding, plan: Plan, export: Export) -> Finding:
     stored = {ref.full_key for ref in plan.source.refs}
     if export.target.layout != "same":
         return finding
-    if export.target.dtype != "keep" or plan.prefix or not can_be_carried(finding, stored):
+    changed = export.target.dtype != "keep" or any(op.name == "dequantise" for e in export.entries for op in e.ops)
+    if changed or plan.prefix or not can_be_carried(finding, stored):
         return finding.replace(blocking=True, severity="error")
     return finding.replace(blocking=False, severity="info", fix="Codes and scales are carried as they are.")
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ckpt_gui.core.decoding import QUANTISED, as_plain
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.exprs import Expr, Made, leaves, make
+from ckpt_gui.core.formats.quantised import decodable
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 from ckpt_gui.core.unpack_ops import ScaleBlocks
@@ -24,10 +25,28 @@ def with_plain_weights(plan: Plan) -> Plan:
 
     All or nothing: where a single weight has no scales that fit it, the finding that blocks stays.
     """
-    block = _block(plan)
-    codes = [e for e in plan.weights if any(ref.dtype == CODES for ref in e.inputs)]
-    if block is None or not codes:
+    pairs = _pairs(plan)
+    if pairs is None:
         return plan
+    op, found, used = pairs
+    unmapped = tuple(_decoded(e, op, found) for e in plan.unmapped if id(e.ref) not in used)
+    entries = tuple(_decoded(e, op, found) for e in plan.entries)
+    return as_plain(plan.replace(entries=entries, unmapped=unmapped), "fp32")
+
+
+def tell_decodable(plan: Plan) -> Plan:
+    """Return the plan with FP8 weights as something that an export mends, where it can decode them."""
+    if not any(f.code == "quantised" and f.blocking for f in plan.findings) or _pairs(plan) is None:
+        return plan
+    return plan.replace(findings=tuple(decodable(f) if f.code == "quantised" else f for f in plan.findings))
+
+
+def _pairs(plan: Plan) -> tuple[ScaleBlocks, dict[int, TensorRef], set[int]] | None:
+    """Return the op, the scales by the identity of their codes, and their identities; None if a weight has none."""
+    block = _block(plan)
+    codes = [e for e in plan.weights if any(ref.dtype == CODES for ref in e.inputs)] if block else []
+    if block is None or not codes:
+        return None
     scales = {e.ref.path: e for e in plan.unmapped if e.key.endswith(SCALE) and isinstance(e.expr, TensorRef)}
     pairs = {
         id(ref): scales.get((*ref.section, ref.key + SCALE)) for e in codes for ref in e.inputs if ref.dtype == CODES
@@ -36,11 +55,8 @@ def with_plain_weights(plan: Plan) -> Plan:
     op = ScaleBlocks(*block)
     refs = {id(ref): ref for e in codes for ref in leaves(e.expr)}
     if len(found) < len(pairs) or not all(op.fits(refs[key].shape, scale.shape) for key, scale in found.items()):
-        return plan
-    used = {id(scale) for scale in found.values()}
-    unmapped = tuple(_decoded(e, op, found) for e in plan.unmapped if id(e.ref) not in used)
-    entries = tuple(_decoded(e, op, found) for e in plan.entries)
-    return as_plain(plan.replace(entries=entries, unmapped=unmapped), "fp32")
+        return None
+    return op, found, {id(scale) for scale in found.values()}
 
 
 def _block(plan: Plan) -> tuple[int, int] | None:

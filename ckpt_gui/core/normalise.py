@@ -14,6 +14,7 @@ from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.exprs import Made, stream_of
 from ckpt_gui.core.families import generic
+from ckpt_gui.core.fp8 import tell_decodable
 from ckpt_gui.core.ops import RefStream, read_any
 from ckpt_gui.core.passes import JUDGEMENT, NAMES_AND_SHAPES
 from ckpt_gui.core.passes.detect import lacks_table
@@ -50,7 +51,7 @@ def _judge(plan: Plan, evidence: Evidence) -> Plan:
     """Run the passes that byte facts decide."""
     plan = reduce(lambda plan, step: step(plan), JUDGEMENT, plan.replace(evidence=evidence))
     account(plan)
-    return plan
+    return tell_decodable(plan)
 
 
 def probe(

@@ -69,7 +69,10 @@ def test_every_code_is_torchs_number():
 def test_written_as_plain_weights(tmp_path, scales):
     folder, plain = quantised(tmp_path / "q", scales)
     with open_checkpoint(folder) as source:
-        export = retarget(understand(source), Target("hf"))
+        plan = understand(source)
+        assert plan.status == "fixable"
+        assert [(f.code, f.severity) for f in plan.findings if f.severity != "info"] == [("quantised", "warning")]
+        export = retarget(plan, Target("hf"))
         assert export.blocked == ()
         step = next(step for step in export.steps if step.id == "dequantise")
         assert f"FP8 with a scale for each {ROWS} × {COLUMNS} → fp32" in step.evidence
@@ -93,7 +96,9 @@ def test_through_metas_rows_and_back(tmp_path):
 def test_the_same_layout_keeps_codes_and_config(tmp_path):
     folder, _ = quantised(tmp_path / "q")
     with open_checkpoint(folder) as source:
-        write_export(retarget(understand(source), Target("same")), tmp_path / "out")
+        plan = understand(source)
+        assert "quantised" in [f.code for f in retarget(plan, Target("same", dtype="bf16")).blocked]
+        write_export(retarget(plan, Target("same")), tmp_path / "out")
         with open_checkpoint(tmp_path / "out") as made:
             assert {r.key: made.read(r) for r in made.refs} == {r.key: source.read(r) for r in source.refs}
     assert json.loads((tmp_path / "out/config.json").read_text())["quantization_config"] == CONFIG
@@ -123,4 +128,6 @@ REFUSED = {
 def test_what_does_not_fit_is_refused(tmp_path, config, lose):
     folder, _ = quantised(tmp_path / "q", config=config, lose=lose)
     with open_checkpoint(folder) as source:
-        assert "quantised" in [f.code for f in retarget(understand(source), Target("hf")).blocked]
+        plan = understand(source)
+        assert plan.status == "blocked"
+        assert "quantised" in [f.code for f in retarget(plan, Target("hf")).blocked]

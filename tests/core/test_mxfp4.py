@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core import mxfp4_ops
+from ckpt_gui.core.api import compare
 from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
+from ckpt_gui.core.exprs import make
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.mxfp4_ops import DecodeMxfp4
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.openai_config import to_openai
+from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.overview import overview
 from ckpt_gui.core.plan import Policy
 from ckpt_gui.core.retarget import retarget
@@ -132,6 +136,24 @@ def test_what_does_not_fit_is_refused(tmp_path, changes):
         wanted = "missing-tensor" if changes.get("lose") == (GATE + "_scales",) else "quantised"
         assert wanted in [f.code for f in plan.findings if f.blocking]
         assert wanted in [f.code for f in retarget(plan, Target("hf")).blocked]
+
+
+def test_what_is_more_than_codes_is_no_code_again(tmp_path):
+    """As where an adapter has been merged into a weight."""
+    folder, _, _ = folder_of(tmp_path / "q")
+    with open_checkpoint(folder) as source:
+        plan = understand(source)
+        changed = [Entry(e.output, make(Cast("bf16", "bf16"), e.expr), e.why) for e in plan.entries]
+        export = retarget(plan.replace(entries=tuple(changed)), Target("same"))
+        assert "quantised" in [f.code for f in export.blocked]
+
+
+def test_it_compares_with_the_plain_model(tmp_path):
+    folder, _, plain = folder_of(tmp_path / "q")
+    other = m.save(tmp_path / "plain", plain, m.CONFIG)
+    with open_checkpoint(folder) as one, open_checkpoint(other) as two:
+        found = compare(understand(one), understand(two), values=True)
+    assert {row.state for row in found.rows} == {"equal"}
 
 
 def test_a_lost_bias_is_told(tmp_path):

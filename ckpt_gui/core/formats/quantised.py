@@ -98,6 +98,12 @@ def can_be_carried(finding: Finding, names: Collection[str]) -> bool:
     return all(key in names for key in finding.keys) and f"({_ELSEWHERE})" not in finding.message
 
 
+def decodable(finding: Finding) -> Finding:
+    """Return a `quantised` finding as it is where an export can decode what it names: nothing is blocked."""
+    fix = "fix --to hf writes the numbers that codes and scales stand for; --to same keeps both as they are."
+    return finding.replace(severity="warning", blocking=False, fix=fix)
+
+
 def _belongs(key: str, scheme: Scheme, names: set[str]) -> bool:
     if not key.endswith(scheme.marks):
         return False

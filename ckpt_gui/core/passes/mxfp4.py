@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ckpt_gui.core.entry import Entry
-from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import chain, make, shape_of
+from ckpt_gui.core.formats.quantised import decodable
 from ckpt_gui.core.mxfp4_ops import DecodeMxfp4
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.plan import Plan
@@ -72,7 +72,7 @@ def decode_mxfp4(plan: Plan) -> Plan:
     if {e.ref.full_key for e in plan.entries if id(e) in made} != wanted:
         return plan
     entries = tuple(made.get(id(e), e) for e in plan.entries if id(e) not in used)
-    findings = tuple(_can_be_decoded(f) if f.code == "quantised" else f for f in plan.findings)
+    findings = tuple(decodable(f) if f.code == "quantised" else f for f in plan.findings)
     return plan.replace(entries=entries, findings=findings)
 
 
@@ -88,8 +88,3 @@ def _pair(codes: Entry, by_key: Mapping[str, Entry], known: Sequence[Spelling]) 
             expr = chain(spelling.ops, make(_OP, codes.expr, scales.expr))
             return Entry(TensorSpec(plain, "bf16", shape_of(expr, {})), expr, codes.why), scales
     return None
-
-
-def _can_be_decoded(finding: Finding) -> Finding:
-    fix = "fix --to hf writes the numbers that codes and scales stand for; --to same keeps both as they are."
-    return finding.replace(severity="warning", blocking=False, fix=fix)
