@@ -51,6 +51,7 @@ def check_target(folder: Path, source: Source, *, overwrite: bool, nbytes: int) 
         count = sum(1 for _ in folder.iterdir())
         held = f"{count:,} files" if count > 1 else "1 file"
         raise _refused(f"{shown} is not empty: it holds {held}.", "Name another folder, or allow --overwrite.")
+    _check_replaceable(folder, shown)
     parent = existing_parent(folder)
     if not os.access(parent, os.W_OK):
         raise _refused(f"{safe_text(str(parent))} may not be written to.", "Choose another place.")
@@ -60,6 +61,27 @@ def check_target(folder: Path, source: Source, *, overwrite: bool, nbytes: int) 
             f"{nbytes + MARGIN:,} bytes are needed at {safe_text(str(parent))}, and {free:,} are free.",
             "Free some space or choose another disk.",
         )
+
+
+def _check_replaceable(folder: Path, shown: str) -> None:
+    """Refuse to replace what can be no export: those have no folders inside, a home folder or a repository has."""
+    inside = sorted(p.name for p in folder.iterdir() if _is_full_folder(p)) if folder.is_dir() else []
+    if inside:
+        names = ", ".join(f"`{safe_text(name, 60)}`" for name in inside[:4]) + (", …" if inside[4:] else "")
+        raise _refused(
+            f"{shown} holds folders with files of their own ({names}); to replace it would delete them.",
+            "Name another folder, or move what is in the way first.",
+        )
+
+
+def _is_full_folder(path: Path) -> bool:
+    """True for a folder that is not empty, or that can not be looked into; links only lead to one."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    try:
+        return any(path.iterdir())
+    except OSError:  # not ours to delete
+        return True
 
 
 def free_bytes(folder: Path) -> int:

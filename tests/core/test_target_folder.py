@@ -95,6 +95,20 @@ def test_what_stands_there(tmp_path: Path, source: Source) -> None:
     assert "is a file" in refused(file / "below", source)
 
 
+@pytest.mark.case(93)
+@pytest.mark.parametrize("name", [".git", "Documents", "original"])
+def test_folders_in_a_target_are_not_deleted(tmp_path: Path, source: Source, name: str) -> None:
+    home = tmp_path / "home"
+    (home / name).mkdir(parents=True)
+    check_target(home, source, overwrite=True, nbytes=0)  # nothing would be lost
+    (home / name / "thesis.txt").write_text("years")
+    message = refused(home, source, overwrite=True)
+    assert f"`{name}`" in message
+    assert "would delete" in message
+    (home / "link").symlink_to(tmp_path)
+    assert "link" not in refused(home, source, overwrite=True)
+
+
 @pytest.mark.case(93, 94)
 def test_room(tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10**9, 0, 50_000_000))

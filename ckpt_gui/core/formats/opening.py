@@ -12,6 +12,7 @@ from ckpt_gui.core.formats.dcp import METADATA
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.folder_kinds import config_folder, open_special
 from ckpt_gui.core.formats.folder_others import others_beside
+from ckpt_gui.core.formats.folder_strays import strays_beside
 from ckpt_gui.core.formats.hf_parts import alone
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
@@ -77,7 +78,8 @@ def _open_folder(
 ) -> Source:
     special = open_special(folder) if index_name is None and take is None else None
     if special is not None:
-        return _assemble(path, config_folder(folder), [special], config, [])
+        strays = strays_beside(folder, [file.name for file in special.files], cancelled)
+        return _assemble(path, config_folder(folder), [special], config, strays)
     choice = folders.choose(folder, index_name, take)
     parts: list[Part] = []
     failed: list[CheckpointError] = []
@@ -93,6 +95,7 @@ def _open_folder(
         problems = [*choice.problems, *others_beside(folder, choice), *_lost(choice, failed)]
         if not parts:
             raise _nothing_left(folder, choice, failed)
+        problems += strays_beside(folder, choice.files, cancelled)
         return _assemble(path, folder, parts, config, problems, choice.index, choice.ranks).replace(taken=take or "")
     except BaseException:
         for part in parts:

@@ -1,0 +1,70 @@
+"""Files in a model's folder that are not the model, and would run something: a folder with one of them is not clean.
+
+Trainers and loaders of other kinds unpickle what lies beside the weights (`training_args.bin`, `optimizer.pt`, a second
+container of the model). Such a file is opened as any file is, for what it names and for nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.folder import SHARD, list_all
+from ckpt_gui.core.formats.registry import IsCancelled, open_part, stop_if
+from ckpt_gui.core.formats.shard_index import check_link
+from ckpt_gui.core.keys import safe_text
+
+MAX_FILES = 256
+UNSAFE = "unsafe-pickle"
+# What no loader unpickles. Everything else is told by its content, whatever it is called.
+_INERT = (
+    *(".safetensors", ".gguf", ".json", ".jsonl", ".txt", ".md", ".model", ".jinja", ".yaml", ".yml", ".toml"),
+    *(".py", ".csv", ".tsv", ".png", ".jpg", ".svg", ".pdf", ".log", ".distcp", ".onnx", ".h5", ".msgpack"),
+)
+
+
+def strays_beside(folder: str, used: Iterable[str], cancelled: IsCancelled | None = None) -> list[Finding]:
+    """Return a finding for the files of a folder that hold a pickle which would run something.
+
+    Args:
+        folder: The folder.
+        used: Names of the files that were opened as the model; what they hold is told of anyway.
+        cancelled: Asked between files.
+
+    Raises:
+        Cancelled: `cancelled` said so.
+    """
+    taken = frozenset(used)
+    others = [name for name in list_all(folder) if name not in taken and not name.endswith(_INERT)]
+    others.sort(key=lambda name: SHARD.match(name) is not None)  # single files first: they are few
+    found: list[tuple[str, Finding]] = []
+    for name in others[:MAX_FILES]:
+        stop_if(cancelled)
+        found += [(name, finding) for finding in _unsafe_in(folder, name)]
+    if not found:
+        return []
+    names = tuple(dict.fromkeys(name for name, _ in found))
+    keys = tuple(dict.fromkeys(key for _, finding in found for key in finding.keys))
+    shown = ", ".join(safe_text(name, 80) for name in names[:4]) + (", …" if names[4:] else "")
+    would = "would each" if len(names) > 1 else "would"
+    named = f": named {'are' if len(keys) > 1 else 'is'} {', '.join(safe_text(key, 80) for key in keys[:8])}"
+    message = (
+        f"{shown}, beside the weights, {would} run code in a permissive loader{named if keys else ''}. "
+        "Nothing of it was run here."
+    )
+    fix = "Remove it from the folder; an export holds nothing of it. The weights that are shown do not need it."
+    return [Finding(UNSAFE, "error", message, keys, fix)]
+
+
+def _unsafe_in(folder: str, name: str) -> list[Finding]:
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        return []
+    try:
+        check_link(folder, name, name)
+        part = open_part(path, name)
+    except CheckpointError as error:  # what else is wrong with it is no matter of the model's
+        return [error.as_finding()] if error.code == UNSAFE else []
+    part.reader.close()
+    return [finding for finding in part.problems if finding.code == UNSAFE]
