@@ -75,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--salvage", action="store_true", help="write what is whole of a damaged file, into a folder named -partial"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace a folder that is not empty")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a folder of files; one that holds folders is kept"
+    )
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")

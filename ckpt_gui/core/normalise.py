@@ -99,6 +99,8 @@ def _probe_pair(plan: Plan, budget: int | None, progress: Progress | None, cance
     tie = plan.tie
     if tie.state != "unchecked" or tie.embedding is None or tie.head is None:
         return plan.evidence
+    if tie.embedding.is_endless or tie.head.is_endless:
+        return plan.evidence
     sides = [next((e for e in plan.entries if e.ref is ref), None) for ref in (tie.embedding, tie.head)]
     if any(e is not None and isinstance(e.expr, Made) for e in sides):
         return _probe_made(plan, [e for e in sides if e], budget, cancelled)
@@ -126,7 +128,13 @@ def _equal(
     """Compare two stored tensors of equal length, block by block, up to the first difference.
 
     Holes that both have in common are zeros in both, and are not read.
+
+    Raises:
+        Cancelled: `cancelled` said so.
+        CheckpointError: The bytes can not be read, or one is an endless view.
     """
+    one.refuse_endless()
+    other.refuse_endless()
     left, right = bytearray(BLOCK), bytearray(BLOCK)
     start = 0
     while start < one.nbytes:

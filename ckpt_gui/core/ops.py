@@ -112,7 +112,12 @@ class RefStream:
     unit: int = field(init=False, default=1)
 
     def __post_init__(self) -> None:
-        """Copy what the ref says."""
+        """Copy what the ref says.
+
+        Raises:
+            CheckpointError: It is an endless view, which is not read whole.
+        """
+        self.ref.refuse_endless()
         self.dtype, self.shape = self.ref.dtype, self.ref.shape
 
     def read_into(self, start: int, out: Bytes) -> None:

@@ -20,6 +20,9 @@ from typing import Any, Protocol, runtime_checkable
 from ckpt_gui.core.beside import Extra, Sidecars
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.keys import safe_text
+
+ENDLESS = 1 << 30  # bytes from which a view may be an endless one
 
 
 class _Sized:
@@ -82,6 +85,35 @@ class TensorRef(_Sized):
     def full_key(self) -> str:
         """Section and key joined by dots: for display only, not unique in every file."""
         return ".".join(self.path) if self.section else self.key
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes of the tensor where what strides of 0 repeat counts once."""
+        repeats = math.prod(size for size, stride in zip(self.shape, self.strides or (), strict=False) if stride == 0)
+        return self.nbytes // max(repeats, 1)
+
+    @property
+    def is_endless(self) -> bool:
+        """True for a few stored numbers that strides of 0 repeat without end: never to be read or written whole."""
+        return self.strides is not None and self.nbytes > max(ENDLESS, 64 * self.stored_nbytes)
+
+    def refuse_endless(self) -> None:
+        """Raise if the tensor is not to be read whole.
+
+        Raises:
+            CheckpointError: `limit-exceeded`.
+        """
+        if self.is_endless:
+            raise CheckpointError(
+                "limit-exceeded",
+                f"`{safe_text(self.full_key, 120)}` is not read whole: {self.endless_text()}.",
+                key=self.full_key,
+            )
+
+    def endless_text(self) -> str:
+        """Say what an endless view is."""
+        stored = self.stored_nbytes * self.numel // max(self.nbytes, 1)
+        return f"it is an expanded view of {max(stored, 1):,} stored elements, which would take {self.nbytes:,} bytes"
 
     @property
     def place(self) -> tuple[object, ...]:

@@ -110,8 +110,8 @@ class _Opening:
         if metadata.size > MAX_BYTES:
             raise _damaged(metadata.path, f"it has {metadata.size:,} bytes", "limit-exceeded")
         result = load_pickle(metadata.read(0, metadata.size), where=show_path(metadata.path))
-        self.state = self.fields(result.value, "Metadata")
         self.unsafe = result.unsafe
+        self.state = self.fields(result.value, "Metadata")
         self.budget = MAX_PARTS
         self.lost: dict[str, list[str]] = {}
 
@@ -219,8 +219,7 @@ class _Opening:
     def problems(self) -> list[Finding]:
         found = []
         if self.unsafe:
-            names = ", ".join(safe_text(n, 80) for n in self.unsafe[:8])
-            message = f"{METADATA} would run code in a permissive loader: it names {names}. Nothing was run here."
+            message = f"{METADATA} {self.would_run()}"
             found.append(Finding("unsafe-pickle", "error", message, self.unsafe, "The export holds tensors only."))
         for name, keys in self.lost.items():
             message = f"{safe_text(name, 80)} is missing or cut short; {len(keys):,} tensors have parts in it."
@@ -236,8 +235,17 @@ class _Opening:
                     return child
         raise self.damaged(f"it holds {safe_text(_last_name(value), 40)} where {name} belongs")
 
+    def would_run(self) -> str:
+        names = ", ".join(safe_text(n, 80) for n in self.unsafe[:8])
+        return f"would run code in a permissive loader: it names {names}. Nothing was run here."
+
     def damaged(self, what: str, code: str = "damaged") -> CheckpointError:
-        return _damaged(self.metadata.path, what, code)
+        """Return the error for metadata that is not what it should be; that it is an attack is said first."""
+        if not self.unsafe:
+            return _damaged(self.metadata.path, what, code)
+        message = f"{show_path(self.metadata.path)} {self.would_run()} It is damaged, too: {what}."
+        fix = "Do not load the folder with anything that unpickles it."
+        return CheckpointError("unsafe-pickle", message, fix=fix, path=self.metadata.path)
 
 
 def _path(paths: Any, fqn: str) -> tuple[str, ...]:

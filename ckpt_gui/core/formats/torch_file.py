@@ -72,7 +72,7 @@ def make_file(
     walk = TreeWalk(name, sizes)
     tree = walk.convert(pickle.value, ())
     found = find_problems(walk, show_path(name))
-    found += pickle_problems(pickle, name)
+    found += pickle_problems(pickle, name, walk.named)
     found += shards_finding(walk.refs, walk.shards, show_path(name))
     found += _bloat(walk.refs, sizes, name)
     return TorchFile(
@@ -94,21 +94,38 @@ def merge_pickles(results: Sequence[PickleResult]) -> PickleResult:
     return dataclasses.replace(results[-1], foreign=foreign, unsafe=unsafe)
 
 
-def pickle_problems(result: PickleResult, name: str) -> list[Finding]:
-    """Return findings about the names that a pickle mentions."""
+def pickle_problems(
+    result: PickleResult, name: str, places: Mapping[str, tuple[str, ...]] | None = None
+) -> list[Finding]:
+    """Return findings about the names that a pickle mentions.
+
+    Args:
+        result: The pickle that was read.
+        name: The file.
+        places: Where the first object of a name sits in the value, as far as it is there at all.
+    """
     found = []
     if result.unsafe:
-        names = ", ".join(safe_text(n, 80) for n in result.unsafe[:8])
+        names = _with_places(result.unsafe, places or {})
         what = f"{show_path(name)} would run code in a permissive loader: it names {names}"
         message = f"{what}. Nothing of it was run here."
         fix = "The export holds tensors only. Do not load the file with weights_only=False."
         found.append(Finding("unsafe-pickle", "error", message, keys=result.unsafe, fix=fix))
     others = tuple(n for n in result.foreign if n not in result.unsafe and not _is_plumbing(n, result))
     if others:
-        names = ", ".join(safe_text(n, 80) for n in others[:8]) + (", …" if len(others) > 8 else "")
+        names = _with_places(others, places or {})
         message = f"{show_path(name)} holds objects of other classes, which stay inert here: {names}."
         found.append(Finding("foreign-object", "warning", message, keys=others, fix="The export leaves them out."))
     return found
+
+
+def _with_places(names: Sequence[str], places: Mapping[str, tuple[str, ...]]) -> str:
+    """Return names with the keys that lead to them: `os.system (in `a.b`)`; what was thrown away has no place."""
+    shown = []
+    for name in names[:8]:
+        path = places.get(name)
+        shown.append(f"{safe_text(name, 80)} (in `{safe_text('.'.join(path), 120)}`)" if path else safe_text(name, 80))
+    return ", ".join(shown) + (", …" if len(names) > 8 else "")
 
 
 def _is_plumbing(name: str, result: PickleResult) -> bool:

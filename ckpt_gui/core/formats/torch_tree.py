@@ -37,6 +37,7 @@ class TreeWalk:
         bad: Tensors that cannot be read, with the reason, by path.
         meta: Paths of tensors that were saved without values.
         shards: What parts of distributed tensors say of the wholes, by path.
+        named: Where the first object of each foreign name sits, by that name.
         more: Number of values that were not previewed.
     """
 
@@ -47,6 +48,7 @@ class TreeWalk:
     bad: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     meta: list[tuple[str, ...]] = field(default_factory=list)
     shards: dict[tuple[str, ...], LocalPart] = field(default_factory=dict)
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)
     more: int = 0
     _path: set[int] = field(default_factory=set)
     _seen: set[int] = field(default_factory=set)
@@ -120,6 +122,7 @@ class TreeWalk:
         return items if isinstance(value, list) else tuple(items)
 
     def _foreign(self, value: ForeignObject, path: tuple[str, ...]) -> ForeignObject:
+        self.named.setdefault(value.name, path)
         self._note(path, safe_text(value.name), f"an object of {safe_text(value.name)}, not made")
         dicts = [i for i, child in enumerate(value.children) if isinstance(child, dict)]
         children = []
@@ -147,6 +150,8 @@ class TreeWalk:
         return ref
 
     def _preview(self, value: Any, path: tuple[str, ...]) -> None:
+        if isinstance(value, Global):
+            self.named.setdefault(value.name, path)
         kind, text = describe(value)
         self._note(path, kind, text)
 

@@ -7,7 +7,6 @@ from names, types and shapes alone.
 from __future__ import annotations
 
 import fnmatch
-import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +18,6 @@ from ckpt_gui.core.formats.quantised import find_quantised
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 
-HUGE = 1 << 30
 MAX_RANKS = 4096
 _EMBEDDINGS = ("embed_tokens.weight", "tok_embeddings.weight", "wte.weight", "word_embeddings.weight")
 _STATE = frozenset(("optimizer", "optimizer_states", "optim", "exp_avg", "exp_avg_sq"))
@@ -141,24 +139,17 @@ def _look_alikes(refs: Sequence[TensorRef]) -> Finding | None:
 
 def _expanded(refs: Sequence[TensorRef]) -> Finding | None:
     """A few stored numbers repeated without end by strides of 0: harmless to read, not to write."""
-    wide = [ref for ref in refs if ref.strides is not None and ref.nbytes > max(HUGE, 64 * _stored_bytes(ref))]
+    wide = [ref for ref in refs if ref.is_endless]
     if not wide:
         return None
     first = wide[0]
-    numel = _stored_bytes(first) * first.numel // max(first.nbytes, 1)
+    numel = first.stored_nbytes * first.numel // max(first.nbytes, 1)
     message = (
         f"{_quote(first.full_key)} is an expanded view of {max(numel, 1):,} stored elements; "
         f"written out it would take {first.nbytes:,} bytes."
     )
     keys = tuple(ref.full_key for ref in wide)
     return Finding("limit-exceeded", "error", message, keys, "Leave it out of an export.", blocking=True)
-
-
-def _stored_bytes(ref: TensorRef) -> int:
-    if not ref.numel:
-        return 0
-    repeats = math.prod(size for size, stride in zip(ref.shape, ref.strides or (), strict=True) if stride == 0)
-    return ref.nbytes // max(repeats, 1)
 
 
 def _quote(key: str) -> str:

@@ -102,6 +102,7 @@ def heat_map(
     """
     if (reason := no_figures(ref.dtype)) or BY_NAME[ref.dtype].bits < 8:
         raise CheckpointError("unknown-layout", reason or f"{ref.dtype} elements share bytes.", key=ref.key)
+    ref.refuse_endless()
     whole = matrix_shape(ref.shape)
     rows, columns = (_within(part, n) for part, n in zip((rows, columns), whole, strict=True))
     picture = _Picture(rows, columns, size)

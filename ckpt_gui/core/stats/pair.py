@@ -53,6 +53,8 @@ def pair_stats(
     """
     if a.shape != b.shape:
         raise CheckpointError("shape-mismatch", _shapes_differ(a, b), key=b.key)
+    a.refuse_endless()
+    b.refuse_endless()
     second = other or source
     kept = cache.load_pair(source, a, second, b) if cache is not None else None
     if kept is not None:

@@ -71,7 +71,12 @@ class SharedWatch:
 
 
 def blocks(source: Source, ref: TensorRef, watch: Watch) -> Iterator[tuple[int, Array]]:
-    """Yield the first element's number and the raw bytes of each block, in a buffer that is used again."""
+    """Yield the first element's number and the raw bytes of each block, in a buffer that is used again.
+
+    Raises:
+        CheckpointError: The tensor is an endless view, or its bytes can not be read.
+    """
+    ref.refuse_endless()
     buffer = np.empty(min(BLOCK, ref.nbytes), dtype=np.uint8)
     for start in range(0, ref.nbytes, BLOCK):
         raw = buffer[: min(BLOCK, ref.nbytes - start)]

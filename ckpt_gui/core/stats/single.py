@@ -70,6 +70,9 @@ def without_figures(source: Source, ref: TensorRef) -> str | None:
     blocks = source.blocks.get(ref.key)
     if blocks is not None:
         return f"It holds blocks of {blocks.kind}: its bytes are no numbers, and figures of those are not calculated."
+    if ref.is_endless:
+        what = ref.endless_text()
+        return f"{what[0].upper()}{what[1:]} if it were written out: figures of it are not calculated."
     return no_figures(ref.dtype)
 
 

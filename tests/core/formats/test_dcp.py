@@ -157,8 +157,9 @@ def test_an_attack_in_the_metadata_does_not_run(tmp_path):
     attack = b.call(b.name("posix", "system"), b.text(f"touch {canary}"))
     (tmp_path / "c").mkdir()
     b.write(tmp_path / "c/.metadata", b.pickled(attack))
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match=r"names posix\.system\..*It is damaged, too") as caught:
         open_checkpoint(tmp_path / "c")
+    assert caught.value.code == "unsafe-pickle"
     assert not canary.exists()
 
 

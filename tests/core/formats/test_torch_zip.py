@@ -186,6 +186,7 @@ def test_other_classes_are_named_and_inert(tmp_path, label):
         assert [r.key for r in source.refs] == ["w"]
         assert codes(source) == ["foreign-object"]
         assert label in source.problems[0].keys
+        assert f"{label} (in `x`)" in source.problems[0].message
         assert isinstance(source.tree["x"], ForeignObject)
         assert (("x",), label) in [(e.path, e.kind) for e in source.extras]
     assert not {m for m in set(sys.modules) - before if m.startswith(("argparse", "mytrainer", "pathlib"))}
@@ -197,6 +198,19 @@ def test_tensors_inside_foreign_objects_are_listed(tmp_path):
     with open_body(tmp_path, module) as source:
         assert [r.path for r in source.refs] == [("_parameters", "weight")]
         assert source.read(source.refs[0]) == W.tobytes()
+
+
+@pytest.mark.case(52, 55)
+def test_unsafe_names_are_told_with_their_place(tmp_path):
+    attack = b.call(b.name("os", "system"), b.text("true"))
+    inner = b.dict_of({"hooks": b.list_of(b.number(1), attack)})
+    with open_body(tmp_path, b.dict_of({"w": b.tensor("0", [6]), "state": inner})) as source:
+        [found] = [p for p in source.problems if p.code == "unsafe-pickle"]
+        assert "it names os.system (in `state.hooks.1`)." in found.message
+    thrown_away = b.dict_of({"w": b.tensor("0", [6])}) + attack + b"0"
+    with open_body(tmp_path, thrown_away) as source:
+        [found] = [p for p in source.problems if p.code == "unsafe-pickle"]
+        assert "it names os.system." in found.message
 
 
 def test_a_subclass_of_dict_keeps_its_items(tmp_path):
