@@ -116,7 +116,8 @@ def _dequantise(export: Export) -> Step | None:
         return None
     entries = [e for e in export.entries if any(op.name == "dequantise" for op in e.ops)]
     evidence = "; ".join(f"{kind}: {count:,} tensors" for kind, count in sorted(kinds.items()))
-    return Step("dequantise", "Turn quantised blocks into plain numbers", len(entries), evidence, changes_values=True,
+    schemes = ", ".join(sorted({kind.partition(" ")[0] for kind in kinds}))
+    return Step("dequantise", f"Decode {schemes} to plain numbers", len(entries), evidence, changes_values=True,
                 keys=_keys(entries))  # fmt: skip
 
 

@@ -97,6 +97,7 @@ def test_what_is_said(tmp_path, stored):
         export = retarget(plan, Target("hf"))
     step = next(step for step in export.steps if step.id == "dequantise")
     assert (step.count, step.changes_values, step.certain) == (2 * m.LAYERS, True, True)
+    assert step.title == "Decode MXFP4 to plain numbers"
     assert "MXFP4 with a scale for each 32 → bf16, exact" in step.evidence
     assert ("rearrange" in [s.id for s in export.steps]) == (stored == "openai")  # q, k and v lie in one tensor there
     [told] = [f for f in export.findings if f.code == "quantised"]
