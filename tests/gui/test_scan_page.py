@@ -206,3 +206,18 @@ def test_the_report_holds_what_the_scan_found(page: ScanPage, qtbot: QtBot, tmp_
         assert json.loads(text)
     page.save_report(str(tmp_path / "no" / "report.html"))
     qtbot.waitUntil(lambda: "No such file" in page.summary.text())
+
+
+def test_rows_below_those_in_sight_come_less_often(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, snapshot = window.page_tabs.page("scan"), window.session.snapshot
+    assert isinstance(page, ScanPage)
+    assert snapshot is not None
+    found = scan(snapshot.plan).tensors
+    monkeypatch.setattr(scan_page, "SCREEN", 5)
+    page._timer.start(scan_page.DRAIN)
+    for count, interval in ((4, scan_page.DRAIN), (3, scan_page.DRAIN_BELOW)):
+        page._fresh = list(found[:count])
+        page._drain()
+        assert page._timer.interval() == interval
+    page._timer.stop()
+    assert page.model.rowCount() == 7

@@ -26,6 +26,8 @@ from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
 WIDTHS = (16, 3.2, 6.4, 5.6, 5.6, 6.4, 4, 5.4)  # of the columns, in ems
 DRAIN = 200  # milliseconds between two looks at what has come
+SCREEN = 60  # rows that fill a table
+DRAIN_BELOW = 2_000  # the same once rows come below those in sight: Qt draws the whole table again for them
 
 
 class ScanPage(QWidget):
@@ -52,7 +54,6 @@ class ScanPage(QWidget):
         self.table = self._make_table()
         self.findings = QVBoxLayout()
         self._timer = QTimer(self)
-        self._timer.setInterval(DRAIN)
         self._lay_out()
         self._connect()
         self._show_state()
@@ -141,7 +142,7 @@ class ScanPage(QWidget):
             if self._fresh is fresh and not self.job.running:
                 self._done(part)
 
-        self._timer.start()
+        self._timer.start(DRAIN)
         self.job.run(self.tr("Reading every weight"), work, self._done, self._failed, discard=stopped)
         self._show_state()
 
@@ -172,6 +173,8 @@ class ScanPage(QWidget):
         fresh, count = self._fresh, len(self._fresh)
         self.model.add(fresh[:count])
         del fresh[:count]
+        if self._timer.isActive() and self.model.rowCount() >= SCREEN:
+            self._timer.setInterval(DRAIN_BELOW)
         self._show_state()
 
     def _done(self, result: Scan) -> None:
