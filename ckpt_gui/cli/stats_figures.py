@@ -32,6 +32,7 @@ _COUNTED = {
 
 def tensors(plan: Plan, refs: Sequence[TensorRef], work: Work, *, bins: int = 0) -> View:
     """Return the figures of tensors; with bins and one tensor, its histogram as the table and picture."""
+    from ckpt_gui.core.packed import by_name, packed
     from ckpt_gui.core.stats import many_stats
     from ckpt_gui.core.tables import figures_table, histogram_table
 
@@ -39,7 +40,11 @@ def tensors(plan: Plan, refs: Sequence[TensorRef], work: Work, *, bins: int = 0)
         plan.source, refs, bins=bins, workers=work.workers, progress=work.progress, cancelled=work.stopped,
         cache=work.cache,
     )  # fmt: skip
-    lines = [line for figures in found for line in _one(figures)]
+    lines, names = [], by_name(plan.source)
+    for ref, figures in zip(refs, found, strict=True):
+        lines += _one(figures)
+        if (view := packed(plan.source, ref, names)) is not None:
+            lines.append(Line(f"  these are figures of what is stored; --values shows it {shown(view.note)}", "quiet"))
     value = {"tensors": [dataclasses.asdict(figures) for figures in found]}
     if len(found) != 1:
         return View(value, lines, lambda: figures_table(found))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,20 +43,31 @@ class Packed:
     read: Callable[[Index], Array]
 
 
-def packed(source: Source, ref: TensorRef) -> Packed | None:
-    """Return how a stored tensor is seen as numbers; None if it is plain, or its scheme is not known here."""
+def packed(source: Source, ref: TensorRef, names: Mapping[tuple[str, ...], TensorRef] | None = None) -> Packed | None:
+    """Return how a stored tensor is seen as numbers; None if it is plain, or its scheme is not known here.
+
+    Args:
+        source: The opened checkpoint.
+        ref: One of its tensors.
+        names: All tensors by path, where many are asked for one after another.
+    """
     if ref.key in source.blocks:
         return _gguf(source, ref)
-    beside = {r.key: r for r in source.refs if r.section == ref.section}
+    known = by_name(source) if names is None else names
     if ref.dtype == "u8" and ref.key.endswith("_blocks"):
-        scales = beside.get(ref.key.removesuffix("_blocks") + "_scales")
+        scales = known.get((*ref.section, ref.key.removesuffix("_blocks") + "_scales"))
         return _mxfp4(source, ref, scales) if scales is not None else None
     if ref.dtype in _FP8 and ref.key.endswith("weight"):
         for ending in ("_scale_inv", "_scale"):
-            found = beside.get(ref.key + ending)
+            found = known.get((*ref.section, ref.key + ending))
             if found is not None:
                 return _fp8(source, ref, found)
     return None
+
+
+def by_name(source: Source) -> dict[tuple[str, ...], TensorRef]:
+    """Return the tensors by path."""
+    return {ref.path: ref for ref in source.refs}
 
 
 def _gguf(source: Source, ref: TensorRef) -> Packed:

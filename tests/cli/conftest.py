@@ -74,14 +74,14 @@ def fill(key: str, shape: tuple[int, ...]) -> bytes:
 
 
 def write_safetensors(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], data: Mapping[str, bytes] | None = None
+    path: Path, shapes: Mapping[str, tuple[int, ...]], data: Mapping[str, bytes] | None = None, dtype: str = "F32"
 ) -> Path:
     """Write a file by hand: no library may be needed to check one."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     body = b""
     for key, shape in shapes.items():
         values = (data or {}).get(key) or fill(key, shape)
-        header[key] = {"dtype": "F32", "shape": list(shape), "data_offsets": [len(body), len(body) + len(values)]}
+        header[key] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(body), len(body) + len(values)]}
         body += values
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

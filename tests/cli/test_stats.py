@@ -126,6 +126,19 @@ def test_figures_in_words(run: Run, tmp_path: Path) -> None:
     assert "1 element is not finite, in rows 1 to 1, columns 0 to 0" in out
 
 
+def test_figures_of_packed_codes_are_told_as_such(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    name = "model.layers.0.mlp.experts.down_proj"
+    blocks, scales = bytes(range(32)), bytes([127, 128])
+    write_safetensors(
+        path, {f"{name}_blocks": (1, 2, 1, 16), f"{name}_scales": (1, 2, 1)},
+        {f"{name}_blocks": blocks, f"{name}_scales": scales}, dtype="U8",
+    )  # fmt: skip
+    _, out, _ = run("stats", path)
+    assert f"these are figures of what is stored; --values shows it decoded from MXFP4 with {name}_scales" in out
+    assert out.count("figures of what is stored") == 1
+
+
 def test_csv_to_standard_output(run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     status, out, _ = run("stats", model, UP, "--values", "[2:3, :2]", "--csv", "-")

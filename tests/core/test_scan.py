@@ -173,6 +173,32 @@ def test_what_a_cast_to_fp16_could_not_hold_is_found() -> None:
     assert "exactly ±65,504" in messages(poison(key, clip, np.float16), "cast-overflow")[0]
 
 
+def test_what_a_cast_to_fp16_would_make_infinite_is_pointed_at() -> None:
+    def change(a: np.ndarray) -> None:
+        a[5, 6], a[5, 7], a[4, 1] = -1e5, 65504, 65504
+
+    key = "model.layers.5.mlp.down_proj.weight"
+    found = poison(key, change)
+    assert messages(found, "beyond-fp16") == [
+        f"`{key}` holds 1 element beyond ±65,504, the largest that fp16 has: -100,000 at row 5, column 6; "
+        "a cast to fp16 makes it infinite."
+    ]
+
+    def change_more(a: np.ndarray) -> None:
+        a[5, 6], a[9, 7], a[1, 1] = -1e5, 7e4, np.nan
+
+    (message,) = messages(poison(key, change_more), "beyond-fp16")
+    assert "2 elements beyond ±65,504, the largest that fp16 has: the first -100,000 at row 5, column 6" in message
+    assert not messages(poison(key, lambda a: a.fill(65504)), "beyond-fp16")
+
+
+def test_the_norm_of_one_layer_that_was_never_loaded_is_found() -> None:
+    key = "model.layers.2.input_layernorm.weight"
+    assert messages(poison(key, lambda a: a.fill(1)), "fresh-weights") == [
+        f"`{key}` holds nothing but ones, as before training; that of most layers does not."
+    ]
+
+
 def test_all_zero_and_constant_weights_are_found_but_no_biases() -> None:
     key = "model.layers.5.self_attn.k_proj.weight"
     assert messages(poison(key, lambda a: a.fill(0)), "all-zero")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.scan.judge_model import fresh, outliers, upcast
+from ckpt_gui.core.scan.judge_model import fresh, fresh_norms, outliers, upcast
 from ckpt_gui.core.scan.judge_values import (
     all_zero,
+    beyond_fp16,
     constant,
     dead_rows,
     non_finite,
@@ -20,7 +21,8 @@ from ckpt_gui.core.scan.result import TensorScan
 
 Judge = Callable[[Plan, Sequence[TensorScan]], Iterator[Finding]]
 JUDGES: tuple[Judge, ...] = (
-    unreadable, non_finite, overflow, all_zero, constant, dead_rows, outliers, untrained_rows, fresh, upcast,
+    unreadable, non_finite, overflow, beyond_fp16, all_zero, constant, dead_rows, outliers, untrained_rows, fresh,
+    fresh_norms, upcast,
 )  # fmt: skip
 
 

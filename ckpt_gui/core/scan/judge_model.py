@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.scan.judging import FEWEST, constant_norms, each
+from ckpt_gui.core.scan.judging import FEWEST, constant_norms, each, norm_weights
 from ckpt_gui.core.scan.looks import initial_std
 from ckpt_gui.core.scan.result import TensorScan
 from ckpt_gui.core.text import human_bytes
@@ -45,6 +45,20 @@ def fresh(plan: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
     text = f"The model looks as it does before training: {' and '.join(signs)}."
     keys = tuple(t.ref.full_key for t in (*norms, *(begun if most else ())))
     yield Finding("fresh-weights", "info", text, keys, "Look whether the weights were loaded before they were saved.")
+
+
+def fresh_norms(_: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
+    """Norms of a few layers that are as they begin, while the same norm of most layers is not."""
+    kinds: dict[str, list[TensorScan]] = {}
+    for norm in norm_weights(tensors):
+        kinds.setdefault(norm.role.name, []).append(norm)
+    found = []
+    for kind in kinds.values():
+        ones = [t for t in kind if t.stats.min == t.stats.max == 1 and not t.odd_count]
+        if len(kind) >= FEWEST and 2 * len(ones) < len(kind):
+            found += [(t, "holds nothing but ones, as before training; that of most layers does not") for t in ones]
+    what = "holds nothing but ones, as before training"
+    yield from each("fresh-weights", "info", found, what, "Look whether this layer was loaded before it was saved.")
 
 
 def upcast(_: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:

@@ -60,6 +60,20 @@ def overflow(_: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
     yield from each("cast-overflow", "warning", found, "holds what a cast to fp16 could not", fix)
 
 
+def beyond_fp16(_: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
+    """What a cast to fp16 would make infinite."""
+    found = []
+    for tensor in tensors:
+        if tensor.large:
+            first, one = tensor.large[0], tensor.large_count == 1
+            where = f"{first.value} at {first}" if one else f"the first {first.value} at {first}"
+            what = plural(tensor.large_count, "element")
+            text = f"holds {what} beyond ±65,504, the largest that fp16 has: {where}"
+            found.append((tensor, f"{text}; a cast to fp16 makes {'it' if one else 'them'} infinite"))
+    fix = "Compare it with the model that it was trained from; keep it in bf16 or fp32."
+    yield from each("beyond-fp16", "info", found, "holds elements that fp16 could not", fix)
+
+
 def all_zero(plan: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
     """Weights that are nothing but zeros."""
     fresh = constant_norms(tensors)

@@ -28,8 +28,13 @@ def each(
         yield Finding(code, severity, f"{message}, such as `{safe_text(rest[0])}`.", tuple(rest), fix)
 
 
+def norm_weights(tensors: Iterable[TensorScan]) -> list[TensorScan]:
+    """Return the weights of norms."""
+    return [t for t in tensors if t.role.part == NORMS and len(t.ref.shape) == 1 and not t.key.endswith("bias")]
+
+
 def constant_norms(tensors: Iterable[TensorScan]) -> list[TensorScan]:
     """Return the norms that are all one or all zero, if all of a model's are: no training leaves them so."""
-    norms = [t for t in tensors if t.role.part == NORMS and len(t.ref.shape) == 1 and not t.key.endswith("bias")]
+    norms = norm_weights(tensors)
     same = [t for t in norms if t.stats.min == t.stats.max and t.stats.min in (0.0, 1.0)]
     return same if len(norms) >= FEWEST and len(same) == len(norms) else []

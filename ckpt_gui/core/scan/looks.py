@@ -33,6 +33,28 @@ def initial_std(plan: Plan) -> float:
     return float(value) if isinstance(value, (int, float)) and 1e-5 < value < 1 else INITIAL
 
 
+def large_places(
+    source: Source, ref: TensorRef, limit: float, cancelled: Asked | None
+) -> tuple[tuple[Place, ...], int]:
+    """Return the first finite elements larger than a limit, at most `MOST_PLACES`, and how many there are.
+
+    Args:
+        source: The opened checkpoint.
+        ref: The tensor.
+        limit: Elements of exactly this magnitude are not too large.
+        cancelled: Asked between blocks.
+    """
+    found: list[Place] = []
+    count = 0
+    for start, raw in blocks(source, ref, Watch("", ref.nbytes, None, cancelled)):
+        values = decode(raw, ref.dtype)[: ref.numel - start]
+        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > limit))
+        count += large.size
+        for at in large[: MOST_PLACES - len(found)].tolist():
+            found.append(Place(_index(start + at, ref.shape), f"{float(values[at]):,.6g}"))
+    return tuple(found), count
+
+
 def odd_places(source: Source, ref: TensorRef, wanted: int, cancelled: Asked | None) -> tuple[Place, ...]:
     """Return the first elements that are not finite, at most `MOST_PLACES`; reading ends with the last of them.
 
@@ -46,11 +68,14 @@ def odd_places(source: Source, ref: TensorRef, wanted: int, cancelled: Asked | N
     for start, raw in blocks(source, ref, Watch("", ref.nbytes, None, cancelled)):
         values = decode(raw, ref.dtype)[: ref.numel - start]
         for at in np.flatnonzero(~np.isfinite(values))[: MOST_PLACES - len(found)].tolist():
-            index = tuple(int(n) for n in np.unravel_index(start + at, ref.shape)) if ref.shape else ()
-            found.append(Place(index, _name(float(values[at]))))
+            found.append(Place(_index(start + at, ref.shape), _name(float(values[at]))))
         if len(found) >= min(wanted, MOST_PLACES):
             break
     return tuple(found)
+
+
+def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(n) for n in np.unravel_index(place, shape)) if shape else ()
 
 
 def _name(value: float) -> str:

@@ -56,6 +56,8 @@ class TensorScan:
         odd: The first elements that are not finite.
         odd_count: How many there are.
         saturated: Elements at the largest finite value of fp16, where a cast leaves what it can not hold.
+        large: The first elements of a wider type that fp16 could not hold.
+        large_count: How many there are.
         rows: Rows that look untrained or dead.
         error: Why it could not be read; empty if it could.
     """
@@ -67,6 +69,8 @@ class TensorScan:
     odd: tuple[Place, ...] = ()
     odd_count: int = 0
     saturated: int = 0
+    large: tuple[Place, ...] = ()
+    large_count: int = 0
     rows: tuple[Rows, ...] = ()
     error: str = ""
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.roles import EMBEDDING, HEAD, Role, role_of
 from ckpt_gui.core.scan.judge import judge
-from ckpt_gui.core.scan.looks import initial_std, odd_places, untrained_rows, zero_rows
-from ckpt_gui.core.scan.result import Rows, Scan, TensorScan
+from ckpt_gui.core.scan.looks import initial_std, large_places, odd_places, untrained_rows, zero_rows
+from ckpt_gui.core.scan.result import Place, Rows, Scan, TensorScan
 from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, TensorStats
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.stats.single import read_tally, without_figures
@@ -122,10 +122,18 @@ def _one(plan: Plan, task: Task, state: SharedWatch, cache: StatsCache | None, i
         if ref.dtype == "fp16" and stats.abs_max == FP16_LARGEST:
             spread = tally.distribution()
             saturated = int(spread.counts[abs(spread.values) == FP16_LARGEST].sum())
+        none: tuple[tuple[Place, ...], int] = ((), 0)
+        large = large_places(source, ref, FP16_LARGEST, state.asked) if _beyond_fp16(ref, stats) else none
         rows = _rows(plan, task, stats, initial, state.asked)
     except CheckpointError as error:
         return TensorScan(ref, task.key, task.role, _nothing(ref, error.message), error=error.message)
-    return TensorScan(ref, task.key, task.role, stats, odd, odd_count, saturated, rows)
+    return TensorScan(ref, task.key, task.role, stats, odd, odd_count, saturated, *large, rows)
+
+
+def _beyond_fp16(ref: TensorRef, stats: TensorStats) -> bool:
+    """Return True for a matrix of a wider type with an element that a cast to fp16 would make infinite."""
+    wider = ref.dtype in CASTABLE and ref.dtype != "fp16"
+    return wider and len(ref.shape) > 1 and stats.abs_max is not None and stats.abs_max > FP16_LARGEST
 
 
 def _nothing(ref: TensorRef, reason: str) -> TensorStats:
