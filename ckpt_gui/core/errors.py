@@ -13,6 +13,13 @@ from typing import Literal
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+# What can be done where the place that found the fault knows nothing better.
+ADVICE = {
+    "damaged": "Download or copy it again; if it is the same then, ask those who wrote it.",
+    "truncated": "Download or copy it again.",
+    "ambiguous-archive": "Do not load it; get it from elsewhere, or save it again with torch.save.",
+    "limit-exceeded": "Do not load it: no usual checkpoint asks for so much. Get it from elsewhere.",
+}
 
 
 class CheckpointError(Exception):
@@ -21,7 +28,7 @@ class CheckpointError(Exception):
     Args:
         code: One of the finding codes, such as `truncated`.
         message: One sentence for a person: what is wrong, where, and how many bytes.
-        fix: What the user can do about it.
+        fix: What the user can do about it; by default what `ADVICE` has for the code.
         path: The file concerned.
         key: The tensor concerned.
         offset: The byte in the file at which reading stopped.
@@ -41,7 +48,7 @@ class CheckpointError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.fix = fix
+        self.fix = ADVICE.get(code) if fix is None else fix
         self.path = path
         self.key = key
         self.offset = offset

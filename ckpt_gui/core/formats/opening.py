@@ -16,7 +16,7 @@ from ckpt_gui.core.formats.folder_strays import strays_beside
 from ckpt_gui.core.formats.hf_parts import alone
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
-from ckpt_gui.core.formats.shard_index import ShardIndex, compare
+from ckpt_gui.core.formats.shard_index import WITHOUT_INDEX, ShardIndex, compare
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.formats.weights_kind import find_kinds
 from ckpt_gui.core.keys import safe_text
@@ -200,4 +200,5 @@ def _nothing_left(folder: str, choice: folders.Choice, failed: Sequence[Checkpoi
     if choice.missing:
         lost = _lost(choice, ())[0]
         return CheckpointError("shard-missing", lost.message, fix=lost.fix, path=folder)
-    return CheckpointError("damaged", f"The index in {show_path(folder)} names no shards.", path=folder)
+    message = f"The index in {show_path(folder)} names no shards."
+    return CheckpointError("damaged", message, fix=WITHOUT_INDEX, path=folder)

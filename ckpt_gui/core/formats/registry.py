@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.formats.file_errors import explain_os_error, show_path
+from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, explain_os_error, show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.gguf import read_gguf
 from ckpt_gui.core.formats.npz import is_npz, read_npz
@@ -24,6 +24,7 @@ from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.zip_archive import Archive
 from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.formats.zip_salvage import salvage_zip
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import SourceFile
 
 Progress = Callable[[str, int, int], None]
@@ -98,6 +99,10 @@ SALVAGE: Mapping[str, Callable[[HeldFile, str], Part]] = {
 }
 
 
+# Those whose own message can not say what is whole of a file that is cut short.
+_LISTED_BY_SALVAGE = ("zip", "torch-legacy")
+
+
 def open_part(path: str, name: str, *, salvage: bool = False) -> Part:
     """Open one file.
 
@@ -127,9 +132,34 @@ def _read(kind: str, file: HeldFile, name: str, salvage: bool) -> Part:
     try:
         return CONTAINERS[kind](file, name)
     except CheckpointError as error:
-        if not salvage or kind not in SALVAGE or error.code not in ("truncated", "damaged"):
+        if kind not in SALVAGE or error.code not in ("truncated", "damaged"):
             raise
-        return SALVAGE[kind](file, name)
+        if salvage:
+            return SALVAGE[kind](file, name)
+        if error.code == "truncated" and kind in _LISTED_BY_SALVAGE:
+            raise _with_rest(error, kind, file, name) from error
+        raise
+
+
+def _with_rest(error: CheckpointError, kind: str, file: HeldFile, name: str) -> CheckpointError:
+    """Return the error of a file that is cut short with what is whole of it, and what it would run, if anything."""
+    try:
+        rest = SALVAGE[kind](file, name)
+    except CheckpointError as worse:
+        if worse.code == "unsafe-pickle":
+            return worse
+        return CheckpointError(error.code, f"{error.message} No tensor can be listed.", path=error.path)
+    unsafe = next((p for p in rest.problems if p.code == "unsafe-pickle"), None)
+    if unsafe is not None:
+        return CheckpointError(unsafe.code, f"{unsafe.message} {error.message}", fix=unsafe.fix, path=error.path)
+    lost = tuple(key for p in rest.problems if p.code == "truncated" for key in p.keys)
+    count = (
+        f"{len(rest.refs):,}" if rest.container == "npz" else f"{len(rest.refs):,} of {len(rest.refs) + len(lost):,}"
+    )
+    first = f"; the first that is not is `{safe_text(lost[0], 80)}`" if lost else ""
+    message = f"{error.message} {count} tensors are whole{first}."
+    fix = SALVAGE_FIX if rest.refs else None
+    return CheckpointError(error.code, message, fix=fix, path=error.path, offset=error.offset)
 
 
 def _with_problems(part: Part, more: tuple[Finding, ...]) -> Part:

@@ -19,6 +19,7 @@ from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
 
+WITHOUT_INDEX = "Download it again, or move it away: shards open without one, and fix --to same writes a new one."
 MAX_INDEX = 512 << 20
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\.|$)", re.IGNORECASE)
 
@@ -54,7 +55,10 @@ def read_index(folder: str, name: str) -> ShardIndex:
     weight_map = value.get("weight_map") if isinstance(value, dict) else None
     if not isinstance(weight_map, dict) or not all(type(v) is str for v in weight_map.values()):
         raise CheckpointError(
-            "damaged", f"{show_path(path)} is damaged: it has no weight_map from keys to file names.", path=path
+            "damaged",
+            f"{show_path(path)} is damaged: it has no weight_map from keys to file names.",
+            fix=WITHOUT_INDEX,
+            path=path,
         )
     for shard in dict.fromkeys(weight_map.values()):
         check_shard_name(shard, name)
@@ -70,7 +74,8 @@ def _read(path: str) -> Any:
             raise CheckpointError("limit-exceeded", message, path=path)
         return loads(file.read(0, file.size).decode("utf-8"))
     except (BadJsonError, UnicodeDecodeError) as error:
-        raise CheckpointError("damaged", f"{show_path(path)} is damaged: {error}.", path=path) from error
+        message = f"{show_path(path)} is damaged: {error}."
+        raise CheckpointError("damaged", message, fix=WITHOUT_INDEX, path=path) from error
     finally:
         file.close()
 

@@ -15,6 +15,7 @@ from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.lfs import Pointer, find_object, is_pointer, parse_pointer
 from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
 from ckpt_gui.core.formats.tar_archive import is_tar
+from ckpt_gui.core.keys import safe_text
 
 Kind = Literal["safetensors", "zip", "torch-legacy", "torch-tar", "gguf"]
 
@@ -51,7 +52,18 @@ _NAMES: dict[Kind, str] = {
     "torch-legacy": "a torch file of before 1.6",
     "torch-tar": "a torch file of 2016",
 }
-_HTML = re.compile(rb"\s*(<!doctype\s+html|<html|<\?xml|<head|<body)", re.IGNORECASE)
+_HTML = re.compile(rb"\s*(<!doctype\s+html|<html|<head|<body)", re.IGNORECASE)
+_XML = re.compile(rb"\s*<\?xml", re.IGNORECASE)
+_DOWNLOAD = "Download it again, signed in where the server asks for it."
+# What can be done about a file that is something else, by a word of what it is.
+_ADVICE: tuple[tuple[str, str], ...] = (
+    ("archive", "Unpack it and open what is in it."),
+    ("web page", _DOWNLOAD),
+    ("XML", _DOWNLOAD),
+    ("JSON", _DOWNLOAD),
+    ("plain text", _DOWNLOAD),
+    ("not in any known format", "Download or copy it again, or open the file with the model's weights instead."),
+)
 _ONNX = re.compile(rb"\x08[\x01-\x14](\x12|\x1a|\x22)[\x01-\x40][ -~]+")
 
 
@@ -117,8 +129,8 @@ def _refuse_empty(file: HeldFile, head: bytes) -> None:
 
 
 def _pointer(file: HeldFile, pointer: Pointer | None) -> CheckpointError:
-    oid, size = (f"sha256:{pointer.sha256}", f"{pointer.size:,}") if pointer else ("unknown", "unknown")
-    text = f"{show_path(file.path)} is a Git LFS pointer, not the file itself: oid {oid}, size {size} bytes."
+    told = f"oid sha256:{pointer.sha256}, size {pointer.size:,} bytes" if pointer else "it names no whole oid and size"
+    text = f"{show_path(file.path)} is a Git LFS pointer, not the file itself: {told}."
     there = find_object(file.path, pointer) if pointer else None
     fix = "Run `git lfs pull` in its repository; check FILE --against POINTER compares a download with it."
     if there:
@@ -171,14 +183,25 @@ def _describe_text(head: bytes) -> str:
         if error.start < len(head) - 4:
             return "not in any known format"
         text = head[: error.start].decode("utf-8")
+    if _XML.match(head):
+        return f"XML text, probably a server's error message ({_start(text)})"
     if text.lstrip()[:1] in ("{", "["):
-        return "JSON text, perhaps an error message or a config"
-    return "plain text" if text.isprintable() or _is_text(text.encode()) else "not in any known format"
+        return f"JSON text, perhaps an error message or a config ({_start(text)})"
+    if text.isprintable() or _is_text(text.encode()):
+        return f"plain text ({_start(text)})"
+    return "not in any known format"
+
+
+def _start(text: str) -> str:
+    return f"`{safe_text(' '.join(text.split()), 80)}`"
 
 
 def _refusal(file: HeldFile, what: str) -> CheckpointError:
     return CheckpointError(
         "not-a-checkpoint",
         f"{show_path(file.path)} is {what}, not a checkpoint that can be read here ({file.size:,} bytes).",
+        fix=next(
+            (advice for word, advice in _ADVICE if word in what), "Open the file with the model's weights instead."
+        ),
         path=file.path,
     )

@@ -40,7 +40,7 @@ def _find_directory(file: HeldFile) -> tuple[int, int, int, int]:
     if at < 0 or at + _EOCD.size > len(tail):
         fail(
             file,
-            f"the directory at its end is missing ({file.size:,} bytes are there), so no tensor can be listed",
+            f"the directory at its end is missing ({file.size:,} bytes are there)",
             code="truncated",
             fix=SALVAGE_FIX,
         )
