@@ -102,6 +102,9 @@ def say_crash(error: BaseException, status: int) -> int:
     """Print an unexpected exception in one sentence, keep its details in the log, and return `status`."""
     log = _write_crash(error)
     where = f"; details are in {log}" if log else ""
+    if isinstance(error, MemoryError):
+        say(f"there is not enough memory for this{where}.")
+        return status
     kind, text = type(error).__name__, str(error).strip() or "no message"
     say(f"something went wrong inside the program ({kind}: {' '.join(text.split())}){where}.")
     return status

@@ -150,6 +150,18 @@ def test_an_unexpected_exception(run: Run, model: Path, monkeypatch: pytest.Monk
     assert "ZeroDivisionError" in log.read_text()
 
 
+def test_too_little_memory_is_said(run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def starve(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("ckpt_gui.cli.check.open_checkpoint", starve)
+    status, out, err = run("check", model)
+    assert (status, out) == (2, "")
+    assert "there is not enough memory for this" in err
+    assert "Traceback" not in err
+
+
 def test_control_c(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -75,7 +75,7 @@ def test_a_job_that_fails_is_told_at_its_place(qtbot: QtBot, qapp: QApplication)
     assert "To repeat: ckpt-gui check m.pt" in copied
     assert "in fail" in copied
     line.say_error(CheckpointError("truncated", "`w` ends early."))
-    assert line.text() == "“w” ends early."
+    assert line.text() == "“w” ends early. Download or copy it again."
     assert not line.copy_button.isVisible(), "the sentence tells it all"
     line.say("")
     assert not line.isVisible()

@@ -145,7 +145,7 @@ def _pick_index(folder: str, names: Sequence[str]) -> str | None:
 
 def _by_index(folder: str, name: str, names: Sequence[str]) -> Choice:
     index = read_index(folder, name)
-    present = frozenset(names)
+    present = frozenset(n for n in names if os.path.exists(os.path.join(folder, n)))  # a link may lead nowhere
     files = tuple(s for s in index.shards if s in present)
     for shard in files:
         check_link(folder, shard, name)

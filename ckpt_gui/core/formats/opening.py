@@ -92,7 +92,7 @@ def _open_folder(
                 failed.append(error)
             if progress is not None:
                 progress("opening", i + 1, len(choice.files))
-        problems = [*choice.problems, *others_beside(folder, choice), *_lost(choice, failed)]
+        problems = [*choice.problems, *others_beside(folder, choice), *_lost(folder, choice, failed)]
         if not parts:
             raise _nothing_left(folder, choice, failed)
         problems += strays_beside(folder, choice.files, cancelled)
@@ -180,7 +180,7 @@ def _duplicates(refs: Sequence[TensorRef], index: ShardIndex | None) -> list[Fin
     return [Finding("duplicate-tensor", "error", message, keys=keys, fix=fix, blocking=True)]
 
 
-def _lost(choice: folders.Choice, failed: Sequence[CheckpointError]) -> list[Finding]:
+def _lost(folder: str, choice: folders.Choice, failed: Sequence[CheckpointError]) -> list[Finding]:
     """Return findings for shards that are missing or cannot be read; the others open."""
     findings = [error.as_finding().replace(blocking=True) for error in failed]
     if choice.missing:
@@ -190,6 +190,10 @@ def _lost(choice: folders.Choice, failed: Sequence[CheckpointError]) -> list[Fin
         count = f" with {len(keys):,} tensors" if keys else ""
         message = f"{len(gone)} of {len(choice.missing) + len(choice.files)} shards are missing{count}: {shown}."
         fix = "Download the missing files into the folder."
+        links = [name for name in choice.missing if os.path.islink(os.path.join(folder, name))]
+        if links:
+            message += f" {safe_text(links[0], 80)} is a link to a file that is not there."
+            fix += " In a Hugging Face cache the download ended early: run it again."
         findings.insert(0, Finding("shard-missing", "error", message, keys=keys, fix=fix, blocking=True))
     return findings
 
@@ -198,7 +202,7 @@ def _nothing_left(folder: str, choice: folders.Choice, failed: Sequence[Checkpoi
     if failed:
         return failed[0]
     if choice.missing:
-        lost = _lost(choice, ())[0]
+        lost = _lost(folder, choice, ())[0]
         return CheckpointError("shard-missing", lost.message, fix=lost.fix, path=folder)
     message = f"The index in {show_path(folder)} names no shards."
     return CheckpointError("damaged", message, fix=WITHOUT_INDEX, path=folder)

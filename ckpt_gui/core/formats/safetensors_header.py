@@ -76,7 +76,8 @@ def read_header(file: HeldFile, name: str) -> Header:
 def read_text(file: HeldFile) -> tuple[str, int]:
     """Return the text of the header, and where the data begins."""
     if file.size < 8:
-        _fail(file, f"has {file.size} bytes; a safetensors file has at least 8", code="truncated")
+        held = "1 byte" if file.size == 1 else f"{file.size} bytes"
+        _fail(file, f"has {held}; a safetensors file has at least 8", code="truncated")
     length = int.from_bytes(file.read(0, 8), "little")
     if length > MAX_HEADER:
         _fail(file, f"claims a header of {length:,} bytes; the format allows {MAX_HEADER:,}", offset=0)

@@ -161,6 +161,8 @@ def _looks_like_safetensors(file: HeldFile, head: bytes) -> bool:
         return file.name.lower().endswith(".safetensors")
     length = int.from_bytes(head[:8], "little")
     named = file.name.lower().endswith(".safetensors")
+    if len(head) == 8:  # cut right behind the length of its header
+        return named and length <= MAX_HEADER and not _is_text(head)
     if _has_brace(head) and not _is_text(head[:8]):
         return named or length < 1 << 40
     return named and length <= MAX_HEADER and length + 8 <= file.size

@@ -89,15 +89,19 @@ class TreeWalk:
 
     def _guard(self, value: Any, path: tuple[str, ...]) -> None:
         if len(path) > MAX_DEPTH:
-            raise CheckpointError("limit-exceeded", f"The pickle nests values more than {MAX_DEPTH} levels deep.")
+            raise CheckpointError("limit-exceeded", f"{self._pickle()} nests values more than {MAX_DEPTH} levels deep.")
         if id(value) not in self._seen:
             self._seen.add(id(value))
             return
         self._revisits += 1 + (0 if isinstance(value, ForeignObject) else len(value))
         if self._revisits > MAX_REVISITS:
             raise CheckpointError(
-                "limit-exceeded", f"The pickle holds the same values over and over (more than {MAX_REVISITS:,} times)."
+                "limit-exceeded",
+                f"{self._pickle()} holds the same values over and over (more than {MAX_REVISITS:,} times).",
             )
+
+    def _pickle(self) -> str:
+        return f"The pickle in {safe_text(self.file)}" if self.file else "The pickle"
 
     def _dict(self, value: dict[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
         made: dict[Any, Any] = StateDict() if type(value) is StateDict else {}

@@ -14,7 +14,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.checked import Checked
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.inflate import InflatedRecord
-from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
+from ckpt_gui.core.formats.pickle_load import load_pickle
 from ckpt_gui.core.formats.pickle_records import refuse_unsafe, stray_pickles
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_layout import layout
@@ -25,6 +25,8 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 
 __all__ = ["TorchZipReader", "ZipReader", "layout", "read_torch"]
+
+MAX_PICKLE = 1 << 28  # a million tensors take less; three times as much memory is needed to read it
 
 
 class ZipReader(StorageReader):
@@ -135,7 +137,7 @@ def _read(archive: Archive, name: str) -> TorchFile:
     swapped = is_swapped(archive)
     storages = find_storages(archive)
     where = f"{archive.root}/data.pkl in {show_path(file.name)}" if file.name else "data.pkl"
-    result = load_pickle(archive.content(pickled, MAX_BYTES), where=safe_text(where, 300))
+    result = load_pickle(archive.content(pickled, MAX_PICKLE), where=safe_text(where, 300))
     checksums = {} if swapped else record_checksums(storages, name)
     return make_file(
         "torch-zip",

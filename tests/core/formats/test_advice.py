@@ -87,6 +87,48 @@ def test_an_index_that_is_damaged_says_how_to_do_without(tmp_path, index):
         assert len(source.refs) == 8
 
 
+@pytest.mark.case(2)
+@pytest.mark.parametrize(("size", "words"), [(1, "has 1 byte;"), (7, "has 7 bytes;"), (8, "it has 8 (")])
+def test_the_shortest_stumps(tmp_path, size, words):
+    data = b.safetensors_bytes(TENSORS)
+    error = error_of(b.write(tmp_path / "model.safetensors", data[:size]))
+    assert error.code == "truncated"
+    assert words in error.message
+    assert error.fix
+
+
+def test_limits_of_nesting_name_the_file(tmp_path):
+    body = b.number(1)
+    for _ in range(120):
+        body = b.dict_of({"a": body})
+    error = error_of(b.write(tmp_path / "deep.pt", b.torch_bytes(body, {})))
+    assert error.message == "The pickle in deep.pt nests values more than 100 levels deep."
+
+
+@pytest.mark.case(42)
+def test_a_shard_that_is_a_link_to_nothing_is_missing(tmp_path):
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    b.write(tmp_path / names[0], b.safetensors_bytes({"a": TENSORS["layers.0.weight"]}))
+    b.write(tmp_path / "model.safetensors.index.json", b.index_bytes({"a": names[0], "c": names[1]}))
+    (tmp_path / names[1]).symlink_to("../../blobs/lost")
+    with open_checkpoint(tmp_path) as source:
+        assert [ref.key for ref in source.refs] == ["a"]
+        [found] = [p for p in source.problems if p.code == "shard-missing"]
+        assert found.keys == ("c",)
+        assert f"{names[1]} is a link to a file that is not there" in found.message
+        assert "run it again" in found.fix
+
+
+@pytest.mark.case(80)
+def test_a_pickle_that_is_larger_than_any_model_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr("ckpt_gui.core.formats.torch_zip.MAX_PICKLE", 100)
+    body = b.dict_of({"w": b.tensor("0", [600]), "t": b.text("x" * 200)})
+    data = b.torch_bytes(body, {"0": TENSORS["layers.0.weight"]})
+    error = error_of(b.write(tmp_path / "x.pt", data))
+    assert error.code == "limit-exceeded"
+    assert "data.pkl" in error.message
+
+
 def test_every_damage_has_advice(tmp_path):
     cases = {
         "a.safetensors": b.raw_safetensors({"w": b.entry("F32", [-2], 0, 8)}, bytes(8)),
