@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QFileDialog
 
+from ckpt_gui.gui.pages import HasDifferences
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.resources import SAMPLE, resource
 
@@ -166,12 +167,18 @@ class Commands(QObject):
         self._window.tree_panel.filter_box.selectAll()
 
     def next_difference(self) -> None:
-        """Go to the next difference."""
-        self._window.tree_panel.view.step(forward=True)
+        """Go to the next difference of the page that is shown."""
+        self._walk(forward=True)
 
     def previous_difference(self) -> None:
-        """Go to the previous difference."""
-        self._window.tree_panel.view.step(forward=False)
+        """Go to the previous difference of the page that is shown."""
+        self._walk(forward=False)
+
+    def _walk(self, *, forward: bool) -> None:
+        tabs = self._window.page_tabs
+        page = tabs.page(tabs.current_name)
+        walked = page if isinstance(page, HasDifferences) else self._window.tree_panel.view
+        walked.step(forward=forward)
 
     def show_as(self, mode: str) -> None:
         """Show the keys as a tree or as a list."""

@@ -31,6 +31,14 @@ class HasParts(Protocol):
         """Show a part; return False if there is none of that name."""
 
 
+@runtime_checkable
+class HasDifferences(Protocol):
+    """A page with differences of its own, through which the commands of the window walk while it is shown."""
+
+    def step(self, *, forward: bool) -> None:
+        """Go to the next difference, or to the previous one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page.

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,12 @@ def test_walking_and_filtering(window: MainWindow, page: ComparePage, qtbot: QtB
     assert seen == [*places, places[0]]  # round the end
     qtbot.mouseClick(page.previous_button, Qt.MouseButton.LeftButton)
     assert page.tree.currentIndex().row() == places[-1]
+    before = [row.path for row in window.tree_panel.view.selected_rows()]
+    window.actions_by_id["next"].trigger()  # F8 walks through what is seen, not through the tree behind it
+    assert page.tree.currentIndex().row() == places[0]
+    window.actions_by_id["previous"].trigger()
+    assert page.tree.currentIndex().row() == places[-1]
+    assert [row.path for row in window.tree_panel.view.selected_rows()] == before
     page.head.chips["differs"].click()
     assert [line.state for line in page.model.lines] == ["differs"]
     page.tree.activated.emit(page.model.index(0, 0))
@@ -155,6 +162,38 @@ def test_files_are_let_go(
     window.session.close()
     assert page.compared is None
     assert any(source is first for source in closed)
+
+
+def test_stopping_shows_what_was_compared_until_then(
+    window: MainWindow, page: ComparePage, qtbot: QtBot, tuned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, closed = Source.close, list[Source]()
+    monkeypatch.setattr(Source, "close", lambda source: (closed.append(source), close(source)))
+    begun, original = threading.Event(), comparing.compare
+
+    def slow(*sides: Any, cancelled: Callable[[], bool], **more: Any) -> Any:
+        begun.set()
+        while not cancelled():
+            threading.Event().wait(0.01)
+        return original(*sides, cancelled=cancelled, **more)
+
+    monkeypatch.setattr(comparing, "compare", slow)
+    page.start(str(tuned), values=True)
+    qtbot.waitUntil(begun.is_set)
+    page.job._on_cancel()
+    qtbot.waitUntil(lambda: page.compared is not None)
+    assert page.compared is not None
+    assert page.compared.result.stopped
+    assert page.message.text().startswith("Stopped: ")
+    assert any(line.state == "unread" for line in page.model.lines)
+    source = page.compared.source
+    begun.clear()
+    page.start(str(tuned), values=True)
+    qtbot.waitUntil(begun.is_set)
+    window.session.close()
+    qtbot.waitUntil(lambda: not window.jobs.running())
+    assert page.compared is None
+    assert any(each is source for each in closed)
 
 
 def test_the_report_names_the_differences(page: ComparePage, qtbot: QtBot, tuned: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QTreeView, QV
 from ckpt_gui.core.compare import RankEstimate, Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.jobs import Job, Work
 from ckpt_gui.gui.models.compare_model import CompareModel
 from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, in_states
 from ckpt_gui.gui.models.comparing import Compared, change_rank, compare_with, rank_text
@@ -34,6 +34,7 @@ class ComparePage(QWidget):
         super().__init__(parent)
         self._session = session
         self.compared: Compared | None = None
+        self._asked: Work | None = None  # the comparison that was asked for last, of what is open
         self.setAccessibleName(self.tr("Compare two checkpoints"))
         self.head, self.job = CompareHead(theme), JobBar(session.jobs)
         self.message = plain_label()
@@ -109,8 +110,8 @@ class ComparePage(QWidget):
         self.tree.selectionModel().currentChanged.connect(lambda *_: self._enable())
         self.tree.activated.connect(self._go)
         self.strip.chosen.connect(self._select)
-        self.previous_button.clicked.connect(lambda: self._walk(-1))
-        self.next_button.clicked.connect(lambda: self._walk(1))
+        self.previous_button.clicked.connect(lambda: self.step(forward=False))
+        self.next_button.clicked.connect(lambda: self.step(forward=True))
         self.rank_button.clicked.connect(self._ask_rank)
         self.report_button.clicked.connect(self._ask_where)
         self.changes.chosen.connect(self._find)
@@ -130,9 +131,12 @@ class ComparePage(QWidget):
             return compare_with(plan, name, known, values=values, job=job)
 
         def discard(late: Compared) -> None:
-            if known is None or late.source is not known.source:
+            if self._asked is work and not self.job.running:  # stopped by the user: what was compared by then
+                self._show(late)
+            elif known is None or late.source is not known.source:
                 late.close()
 
+        self._asked = work
         title = self.tr("Comparing values") if values else self.tr("Comparing names, shapes and types")
         self.job.run(title, work, self._show, self._failed, discard=discard)
         self.head.enable(running=True)
@@ -142,6 +146,7 @@ class ComparePage(QWidget):
             self._forget()
 
     def _forget(self) -> None:
+        self._asked = None
         self.job.stop()
         self._show(None)
 
@@ -204,8 +209,9 @@ class ComparePage(QWidget):
         alike = row.a is not None and row.b is not None and row.a.shape == row.b.shape and len(row.a.shape) == 2
         return row if len(line.rows) == 1 and alike else None
 
-    def _walk(self, step: int) -> None:
+    def step(self, *, forward: bool) -> None:
         """Go to the next or previous difference, round the end."""
+        step = 1 if forward else -1
         places = self.model.different
         if not places:
             return

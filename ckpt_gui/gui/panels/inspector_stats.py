@@ -52,7 +52,7 @@ class StatisticsTab(LiveArea):
             tr("Counts"),
             [
                 ("count", tr("Elements")),
-                ("distinct", tr("Different")),
+                ("distinct", tr("Distinct values")),
                 ("zeros", tr("Zeros")),
                 ("neg_zeros", tr("of them −0")),
                 ("subnormals", tr("Subnormal")),
