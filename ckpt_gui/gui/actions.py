@@ -92,6 +92,13 @@ ACTIONS: tuple[Spec, ...] = (
     ),
     Spec("export", "&Export…", "export", ("Ctrl+E",), needs="open", tip="Write the checkpoint in another form"),
     Spec("legend", "&Legend of glyphs", "show_legend", ("Shift+F1",)),
+    Spec(
+        "explain",
+        "&Explain an error…",
+        "explain_error",
+        ("Ctrl+Shift+H",),
+        tip="Paste a traceback, and see what is the matter and what to do",
+    ),
     Spec("about", "&About ckpt_gui", "show_about"),
 )
 
@@ -104,7 +111,7 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "-", "drop", "-", "find")),
     ("&View", ("next", "previous", "-", "tree", "list", "-", "PAGES", "DOCKS", "-", "THEME")),
     ("F&ix", ("fix", "export", "-", "merge-adapter", "merge-into", "-", "assigned-only")),
-    ("&Help", ("legend", "about")),
+    ("&Help", ("explain", "legend", "about")),
 )
 THEMES = ("theme-system", "theme-light", "theme-dark")
 

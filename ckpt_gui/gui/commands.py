@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QFileDialog
 
 from ckpt_gui.gui.pages import HasDifferences
+from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.resources import SAMPLE, resource
 
@@ -43,6 +44,7 @@ class Commands(QObject):
         start.open_file.connect(self.open_file)
         start.open_folder.connect(self.open_folder)
         start.open_sample.connect(self.open_sample)
+        start.explain_error.connect(self.explain_error)
         start.open_path.connect(window.open_path)
         error.again.connect(self.reload)
         error.other.connect(self.open_file)
@@ -213,6 +215,11 @@ class Commands(QObject):
         self.dialog.raise_()
         self.dialog.activateWindow()
 
+    def export_to(self, layout: str) -> None:
+        """Decide for a layout, and show the dialog that writes it."""
+        self._window.session.change_target(layout=layout)
+        self.export()
+
     def drop_dialog(self) -> None:
         """Let go of the export dialog: another checkpoint has one of its own."""
         if self.dialog is not None:
@@ -225,6 +232,19 @@ class Commands(QObject):
     def show_legend(self) -> None:
         """Show what the glyphs mean."""
         LegendDialog(self._window.theme, self._window).open()
+
+    def explain_error(self) -> None:
+        """Show the box that explains a pasted message; the window can be used beside it."""
+        window = self._window
+        found = window.findChild(ExplainDialog)
+        if found is None or not found.isVisible():  # a closed one is on its way out
+            found = ExplainDialog(window.session, window.theme, window)
+            found.action_wanted.connect(self.trigger)
+            found.export_wanted.connect(self.export_to)
+            found.path_wanted.connect(window.open_path)
+        found.show()
+        found.raise_()
+        found.activateWindow()
 
     def show_about(self) -> None:
         """Show what the program is."""

@@ -30,20 +30,20 @@ def fix_command(snapshot: Snapshot, folder: str | None = None) -> str:
     adapter = snapshot.decisions.adapter
     words += ["--adapter", adapter.path] if adapter is not None else []
     words += ["--to", target.layout, *_target_words(target), *_policy_words(policy), *_model_words(snapshot)]
-    return _joined(words)
+    return joined(words)
 
 
 def repeat_command(session: Session) -> str:
     """Return the command that does what a session does now; empty where nothing is open."""
     if session.snapshot is not None:
         return fix_command(session.snapshot)
-    return _joined(["ckpt-gui", "check", session.path]) if session.path else ""
+    return joined(["ckpt-gui", "check", session.path]) if session.path else ""
 
 
 def check_command(snapshot: Snapshot, reference: str) -> str:
     """Return the command that compares a checkpoint with a reference."""
     words = ["ckpt-gui", "check", snapshot.source.path, "--against", reference, *_model_words(snapshot)]
-    return _joined(words)
+    return joined(words)
 
 
 def unsayable(snapshot: Snapshot) -> int:
@@ -70,7 +70,8 @@ def default_folder(path: str, layout: str) -> str:
     return folder
 
 
-def _joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str]) -> str:
+    """Return the words of a command as one line, quoted for the shell of this system."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 

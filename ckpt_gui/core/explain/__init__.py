@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from ckpt_gui.core.explain.cause import KINDS, Cause, Step
 from ckpt_gui.core.explain.explaining import CAUSES, Explanation, Opened, explain
-from ckpt_gui.core.explain.message import LIMIT, Message, read_message
+from ckpt_gui.core.explain.message import LIMIT, Message, paths_in, read_message
 
 __all__ = [
-    "CAUSES", "KINDS", "LIMIT", "Cause", "Explanation", "Message", "Opened", "Step", "explain", "read_message",
+    "CAUSES", "KINDS", "LIMIT", "Cause", "Explanation", "Message", "Opened", "Step", "explain", "paths_in",
+    "read_message",
 ]  # fmt: skip

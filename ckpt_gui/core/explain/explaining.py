@@ -20,10 +20,11 @@ from ckpt_gui.core.explain.writing import WRITING
 from ckpt_gui.core.keys import safe_text
 
 CAUSES: tuple[Cause, ...] = (
-    *DAMAGED, *HEADS, *NAMES, *PARTS, *LORA, *SIZES, *LOADING, *WRITING,
+    *DAMAGED, *HEADS, *PARTS, *LORA, *NAMES, *SIZES, *LOADING, *WRITING,
 )  # fmt: skip
 MOST = 4  # explanations of one message: a fifth helps nobody
 FEW = 4
+SPREAD = 1  # a cause of less weight than the likeliest is not worth telling beyond this
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,16 @@ def explain(pasted: str, opened: Opened | None = None) -> tuple[Explanation, ...
     fitting = [(cause, groups) for cause in CAUSES if (groups := _fit(cause, message)) is not None]
     made = [(cause.weight, _explanation(cause, groups, opened)) for cause, groups in fitting]
     made.sort(key=lambda pair: (-pair[0], not pair[1].confirmed))
-    sure = made[0][0] if made else 0
-    return tuple(it for weight, it in made if weight >= min(sure, 1) or it.confirmed)[:MOST]
+    least = made[0][0] - SPREAD if made else 0
+    return _one_a_kind(it for weight, it in made if weight >= least or it.confirmed)
+
+
+def _one_a_kind(found: Iterable[Explanation]) -> tuple[Explanation, ...]:
+    """Return the first explanations, one of each kind of fault: a second says the same in general words."""
+    kinds: dict[str, Explanation] = {}
+    for it in found:
+        kinds.setdefault(it.kind, it)
+    return tuple(kinds.values())[:MOST]
 
 
 def _fit(cause: Cause, message: Message) -> dict[str, str] | None:

@@ -21,6 +21,9 @@ _UNEXPECTED = re.compile(r"Unexpected key\(s\) in state_dict: ?((?:\"[^\"]{1,300
                          r"[Uu]nexpected (?:keys|tensors): ?\[([^\]]{0,200000})")  # fmt: skip
 _QUOTED = re.compile(r"[\"'`]([\w.\-{}/]{1,300})[\"'`]")
 _REPORT = re.compile(r"^[ \t]*([\w.\-{}, ]{1,300}?)[ \t]*\|[ \t]*(MISSING|UNEXPECTED|MISMATCH)", re.MULTILINE)
+_PATH = re.compile(r"(?<![\w.\-])(?:/|[A-Za-z]:[\\/])[^\s\"'`<>|:*?,()]{1,400}")
+_ENDINGS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".gguf", ".npz", ".index.json")
+MOST_PATHS = 20
 _SPOKEN = re.compile(
     r"(?:KeyError: |unexpected key: |map tensor |missing tensor |duplicate tensor |tensor name |mismatch keys \{)"
     r"[\"'`]([\w.\-]{1,300})[\"'`]|size mismatch for ([\w.\-]{1,300}):|not contain tensor ([\w.\-]{1,300})"
@@ -68,6 +71,16 @@ def read_message(pasted: str) -> Message:
         _prefix(unexpected, missing),
         _prefix(missing, unexpected),
     )
+
+
+def paths_in(pasted: str) -> tuple[str, ...]:
+    """Return the absolute paths of checkpoint files that a text names, as they stand there; no disk is asked.
+
+    >>> paths_in("No such file: '/m/model.safetensors' in /usr/lib/torch/serialization.py")
+    ('/m/model.safetensors',)
+    """
+    named = (match[0].rstrip(".") for match in _PATH.finditer(pasted[:LIMIT]))
+    return tuple(dict.fromkeys(path for path in named if path.endswith(_ENDINGS)))[:MOST_PATHS]
 
 
 def _listed(pattern: re.Pattern[str], text: str) -> list[str]:

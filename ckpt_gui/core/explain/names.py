@@ -52,14 +52,14 @@ NAMES: tuple[Cause, ...] = (
     _wrapper("_forward_module.", "a strategy of Lightning or DeepSpeed", r"(?:^|\.)_forward_module\."),
     _wrapper("module.", "DistributedDataParallel, DataParallel or an averaged model", r"^module\."),
     Cause(
-        "prefix-extra", "D", 4,
+        "prefix-extra", "D", 5,
         "Every name in the file has `{prefix}` before what the program looks for: the model was an attribute of "
         "another when it was saved.",
         "Export it; `check` says whether the prefix belongs to the layout or was left by a wrapper.",
         (CHECK, SAME, HF), prefix="extra", codes=("wrapper-prefix",),
     ),
     Cause(
-        "prefix-lacking", "C", 4,
+        "prefix-lacking", "C", 5,
         "The program looks for names that begin with `{prefix}`, and those in the file lack it: the bare inner model "
         "was saved.",
         _WRITE

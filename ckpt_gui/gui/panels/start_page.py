@@ -26,12 +26,14 @@ class StartPage(QScrollArea):
         open_file(): The user wants to choose a file.
         open_folder(): The user wants to choose a folder.
         open_sample(): The user wants to try the sample.
+        explain_error(): The user wants to know what a message means.
         open_path(path): The user chose a recent one.
     """
 
     open_file = Signal()
     open_folder = Signal()
     open_sample = Signal()
+    explain_error = Signal()
     open_path = Signal(str)
 
     def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None) -> None:
@@ -44,6 +46,7 @@ class StartPage(QScrollArea):
         self.file_button.clicked.connect(self.open_file)
         self.folder_button.clicked.connect(self.open_folder)
         self.sample_button.clicked.connect(self.open_sample)
+        self.explain_button.clicked.connect(self.explain_error)
         theme.changed.connect(self.drop_area.update)
         self.refresh()
 
@@ -66,6 +69,8 @@ class StartPage(QScrollArea):
         self.recent_card.body.setContentsMargins(GRID, 2 * GRID, 2 * GRID, GRID)
         self.recent_card.body.setSpacing(0)
         layout.addWidget(self.recent_card)
+        self.explain_button = button(self.tr("Got an error message? Paste it here…"), kind="quiet", tip="Ctrl+Shift+H")
+        layout.addWidget(self.explain_button, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addWidget(self._build_formats())
         layout.addStretch(4)
         self.setWidget(page)

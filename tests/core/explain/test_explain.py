@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.explain import CAUSES, KINDS, LIMIT, Opened, explain, read_message
+from ckpt_gui.core.explain import CAUSES, KINDS, LIMIT, Opened, explain, paths_in, read_message
 from tests.core.explain.messages import MESSAGES
 
 KIND_OF = {cause.id: cause.kind for cause in CAUSES}
@@ -65,6 +66,11 @@ def test_several_causes_are_ranked():
     assert [it.kind for it in explain(text)] == ["F", "A"]
 
 
+def test_a_kind_is_told_once():
+    text = dict(MESSAGES)["prefix-module"]
+    assert [it.id for it in explain(text)] == ["prefix-module"]
+
+
 def test_an_open_checkpoint_confirms_a_cause():
     zeros = Finding("zero-filled", "error", "All 2,000 bytes are zero.")
     text = dict(MESSAGES)["legacy-tar"]
@@ -110,9 +116,20 @@ def test_more_than_a_megabyte_is_cut():
     assert "invalid load key" not in message.text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=60), st.sampled_from(PIECES)), max_size=6).map("".join))
 def test_any_text_is_taken(text: str):
     for it in explain(text, Opened("p", frozenset({"a.b", "lm_head.weight"}))):
         assert it.kind in KINDS
         assert it.says
+
+
+def test_paths_of_checkpoints_are_found_in_a_traceback():
+    text = "File \"/usr/lib/a.py\"\nNo such file: '/m/x.safetensors', C:\\m\\y.pt. and relative/z.pt"
+    assert paths_in(text) == ("/m/x.safetensors", "C:\\m\\y.pt")
+
+
+def test_findings_that_confirm_are_codes_of_the_readme():
+    readme = Path(__file__).parents[3] / "README.md"
+    codes = readme.read_text(encoding="utf-8").partition("## Finding codes")[2]
+    assert [code for cause in CAUSES for code in cause.codes if f"`{code}`" not in codes] == []

@@ -101,7 +101,9 @@ def test_safetensors_files(tmp_path: Path):
     path = tmp_path / "m.safetensors"
     save_file({"a": torch.ones(30)}, path)
     raw = path.read_bytes()
-    assert first(lambda: torch.load(path, weights_only=True)) == ("not-a-pickle", "A")
+    renamed = tmp_path / "m.pt"  # under its own name torch 2.13 reads it
+    renamed.write_bytes(raw)
+    assert first(lambda: torch.load(renamed, weights_only=True)) == ("not-a-pickle", "A")
     assert first(lambda: safe_open(path, "pt").get_tensor("lm_head.weight")) == ("head-keyerror", "B")
     assert first(lambda: safe_open(path, "pt").metadata().get("format")) == ("no-format", "G")
     path.write_bytes(raw[:-5])

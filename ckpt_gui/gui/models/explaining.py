@@ -1,0 +1,88 @@
+"""What the box that explains a message shows: worked out in a job, from the message and what is open."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ckpt_gui.core.explain import LIMIT, Explanation, Opened, Step, explain, paths_in
+from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import plural
+
+EMPTY = "Nothing is sent anywhere: the text is looked up in a table of this program."
+UNKNOWN = (
+    "Nothing in this text is a message that is known here. Paste the last lines too, where the name of the error "
+    "stands. Or open the checkpoint here, or run `ckpt-gui check PATH`: what is wrong with the file is found without "
+    "a message."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said about a pasted text.
+
+    Attributes:
+        told: One line about all of it.
+        explanations: What it may mean, the likeliest first.
+        files: Checkpoint files that it names and that exist, other than the one that is open.
+        path: What is open; empty if nothing.
+    """
+
+    told: str
+    explanations: tuple[Explanation, ...] = ()
+    files: tuple[str, ...] = ()
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A button of a step.
+
+    Attributes:
+        text: What it says.
+        action: The window's action that it triggers; see `gui.actions`.
+        layout: The layout to export to, where it is an export.
+    """
+
+    text: str
+    action: str = ""
+    layout: str = ""
+
+
+def answer(text: str, opened: Opened | None) -> Answer:
+    """Return what is said about a text; slow only for long ones, and for disks that are."""
+    path = opened.path if opened else ""
+    if not text.strip():
+        return Answer(EMPTY, path=path)
+    found = explain(text, opened)
+    files = tuple(file for file in paths_in(text) if os.path.exists(file) and not _same(file, path))
+    if not found:
+        return Answer(UNKNOWN, (), files, path)
+    told = plural(len(found), "explanation") + ("; the likeliest first." if found[1:] else ".")
+    return Answer(told + (" Only the first megabyte was read." if len(text) > LIMIT else ""), found, files, path)
+
+
+def deed(step: Step, *, is_open: bool) -> Deed | None:
+    """Return the button of a step; None where there is only its command."""
+    if step.verb == "check" and not is_open:
+        return Deed("Open the file…", "open-file")
+    if not is_open:
+        return None
+    if "--adapter" in step.words:
+        return Deed("Merge an adapter…", "merge-adapter")
+    if "--config" in step.words:
+        return Deed("Choose a config…", "choose-config")
+    if step.verb == "fix" and len(step.words) == 2 and step.layout:
+        where = "in the same layout" if step.layout == "same" else f"to {title_of(step.layout)}"
+        return Deed(f"Export {where}…", layout=step.layout)
+    return None
+
+
+def open_text(path: str) -> str:
+    """Return what the button says that opens a file which the message names."""
+    return f"Open {safe_text(os.path.basename(path), 60)}"
+
+
+def _same(file: str, path: str) -> bool:
+    return bool(path) and os.path.exists(path) and os.path.samefile(file, path)
