@@ -72,6 +72,9 @@ def test_only_what_the_index_assigns(state: models.State, tmp_path: Path, capsys
     assert main(["check", str(folder)]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "duplicate-tensor" in out
+    words = " ".join(out.split())
+    assert f"stands in {FIRST} and {SECOND}; which of them is meant is not known" in words
+    assert "--drop" not in words, "it would drop both"
     assert "--assigned-only takes each tensor from the shard that the index names" in out
     assert fix(folder, tmp_path / "out") == 1
     capsys.readouterr()

@@ -15,6 +15,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.npz import salvage_npz
+from ckpt_gui.core.formats.pickle_files import refusal
 from ckpt_gui.core.formats.pickle_load import PickleError, PickleResult, load_pickle
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
 from ckpt_gui.core.formats.torch_legacy import StorageNames, lost_tensors
@@ -48,12 +49,14 @@ def salvage_zip(file: HeldFile, name: str) -> TorchFile:
         name: What the refs shall call it.
 
     Raises:
-        CheckpointError: Not even the pickle that describes the tensors is whole.
+        CheckpointError: Not even the pickle that describes the tensors is whole; `unsafe-pickle` if it is an attack.
     """
     walk = _Walk(file)
     walk.run()
     if walk.pickle is None and walk.is_npz():
         return salvage_npz(Archive(file, walk.root or "", walk.records, file.size, 0), name, walk.cut)
+    if walk.unsafe:
+        raise refusal(file, walk.unsafe)
     if walk.pickle is None:
         text = f"{show_path(file.path)} is cut short before the end of its pickle; no tensor can be listed."
         raise CheckpointError("truncated", text, fix="Download or copy it again.", path=file.path)
@@ -77,6 +80,7 @@ class _Walk:
         self.cut: tuple[str, ...] = ()  # the record in which the file ends
         self.records: dict[str, Record] = {}
         self.pickle: PickleResult | None = None
+        self.unsafe: tuple[str, ...] = ()  # what a pickle that is not whole names
         self._sizes: Mapping[str, int] = {}
 
     def run(self) -> None:
@@ -134,6 +138,8 @@ class _Walk:
         if header.size >= 0:
             end = header.start + header.packed
             if end > self.file.size:
+                if key == "data.pkl":
+                    self._read_pickle(header, None)  # for what it names up to there
                 return None
             if key == "data.pkl":
                 self._read_pickle(header, header.packed)
@@ -171,8 +177,9 @@ class _Walk:
             try:
                 data = self.file.read(header.start, min(window, left))
                 result = load_pickle(data, persistent=names.find) if header.method == STORED else None
-            except PickleError:
+            except PickleError as error:
                 if window >= left:
+                    self.unsafe = error.unsafe
                     return None
                 continue
             if result is None:

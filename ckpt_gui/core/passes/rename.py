@@ -184,6 +184,12 @@ def _uses(entry: Entry, refs: Mapping[int, object]) -> bool:
 
 def _collision(group: list[Entry]) -> Finding:
     keys = tuple(e.ref.key for e in group)
+    files = tuple(dict.fromkeys(e.ref.file for e in group))
+    if len(set(keys)) == 1 and len(files) == len(keys):
+        places = " and ".join(safe_text(name, 80) for name in files)
+        message = f"`{safe_text(keys[0])}` stands in {places}; which of them is meant is not known."
+        fix = "Remove the file that does not belong, or take only what the index names with --assigned-only."
+        return Finding("key-collision", "error", message, keys, fix, blocking=True)
     names = " and ".join(f"`{safe_text(k)}`" for k in keys)
     return Finding(
         "key-collision", "error", f"{names} stand for the same tensor, `{safe_text(group[0].key)}`.", keys,

@@ -55,6 +55,23 @@ def test_a_cut_archive_that_is_an_attack_is_called_that(tmp_path):
     assert "cut short" in error.message
 
 
+@pytest.mark.case(54, 71)
+@pytest.mark.parametrize("sized", [True, False], ids=["size before the data", "size behind it"])
+def test_an_attack_that_is_cut_within_its_pickle_is_called_that(tmp_path, sized):
+    body = b.dict_of({"e": CALL, "t": b.text("x" * 900), "w": b.tensor("0", [600])})
+    data = bytearray(b.torch_bytes(body, {"0": TENSORS["layers.0.weight"]}))
+    at = data.index(b"archive/data.pkl") - 30
+    assert data[at : at + 4] == b"PK\3\4"
+    if not sized:  # as torch writes it
+        data[at + 6] |= 8
+        data[at + 18 : at + 26] = bytes(8)
+    path = b.write(tmp_path / "x.pt", bytes(data[: at + 500]))
+    for salvage in (False, True):
+        with pytest.raises(CheckpointError, match=r"os\.system") as caught:
+            open_checkpoint(path, salvage=salvage)
+        assert caught.value.code == "unsafe-pickle"
+
+
 @pytest.mark.case(82)
 @pytest.mark.parametrize(
     ("data", "words", "advice"),
