@@ -26,10 +26,11 @@ from ckpt_gui.cli.terminal import (
     write_json,
 )
 from ckpt_gui.core.compare import STATES, Comparison, Row, Side, compare, opened_sides, with_ranks
-from ckpt_gui.core.compare.choose import containing, fitting, named
+from ckpt_gui.core.compare.choose import fitting, named, passing
 from ckpt_gui.core.compare.findings import diff_findings
 from ckpt_gui.core.compare.matching import match
 from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.filtering import Query, read_query
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.report import diff_document, diff_failure_document, diff_failure_json, diff_json, sarif
 from ckpt_gui.core.report.as_file import report_text
@@ -46,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("b", metavar="B", help="the newer one")
     parser.add_argument("--values", action="store_true", help="compare values, too")
     parser.add_argument(
-        "--filter", metavar="TEXT", action="append", default=[], help="compare only tensors with this in their names"
-    )
+        "--filter", metavar="TEXT", action="append", default=[],
+        help="compare only tensors that pass this, such as 'layer:0-7 dtype:bf16 !norm'; several are alternatives",
+    )  # fmt: skip
     parser.add_argument(
         "--only", metavar="STATE", action="append", default=[], choices=STATES,
         help=f"show only tensors in this state ({', '.join(STATES)}); by default all that are not the same",
@@ -69,20 +71,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Open, compare, say how the two differ."""
     try:
+        queries = [read_query(text, STATES) for text in args.filter]
         with stoppable() as stopped, progress_bar() as progress:
             sides = opened_sides(args.a, args.b, values=args.values, progress=progress, cancelled=stopped)
             with sides as (a, b):
-                compared = _compare(args, a, b, progress, stopped)
+                compared = _compare(args, queries, a, b, progress, stopped)
                 figures = _pictures(args, compared, progress)
     except CheckpointError as error:
         return _trouble(args, error)
-    _report(args, compared, figures)
+    _report(args, queries, compared, figures)
     return CANCELLED if compared.stopped else EXIT[compared.same]
 
 
-def _compare(args: argparse.Namespace, a: Side, b: Side, progress: Progress | None, stopped: Stop) -> Comparison:
+def _compare(
+    args: argparse.Namespace, queries: Sequence[Query], a: Side, b: Side, progress: Progress | None, stopped: Stop
+) -> Comparison:
     """Compare what is asked for; when it is stopped, what is compared by then counts."""
-    begun = _chosen(match(a, b), args.filter)
+    begun = _chosen(match(a, b), queries)
     compared = compare(
         a, b, values=args.values, budget=args.budget, workers=args.jobs, progress=progress, cancelled=stopped,
         begun=begun,
@@ -95,10 +100,12 @@ def _compare(args: argparse.Namespace, a: Side, b: Side, progress: Progress | No
         return compared.replace(stopped=True)
 
 
-def _chosen(rows: Sequence[Row], texts: Sequence[str]) -> tuple[Row, ...]:
-    chosen = containing(rows, texts)
+def _chosen(rows: Sequence[Row], queries: Sequence[Query]) -> tuple[Row, ...]:
+    """Return the rows that are to be compared: what a filter asks of their states is known only then."""
+    chosen = passing(rows, [query.without_states() for query in queries])
     if rows and not chosen:
-        raise CheckpointError("missing-tensor", f"No tensor has {safe_text(' or '.join(texts))} in its name.")
+        texts = " or ".join(query.text for query in queries)
+        raise CheckpointError("missing-tensor", f"No tensor passes the filter {safe_text(texts)}.")
     return chosen
 
 
@@ -127,12 +134,16 @@ def _pictures(args: argparse.Namespace, compared: Comparison, progress: Progress
     return changed_picture(compared, progress=progress)
 
 
-def _report(args: argparse.Namespace, compared: Comparison, figures: tuple[Figure, ...]) -> None:
-    listed = [row for row in compared.rows if row.state in args.only] if args.only else list(compared.rows)
+def _report(
+    args: argparse.Namespace, queries: Sequence[Query], compared: Comparison, figures: tuple[Figure, ...]
+) -> None:
+    rows = passing(compared.rows, queries)
+    listed = [row for row in rows if row.state in args.only] if args.only else list(rows)
+    chosen = bool(args.only) or any(query.states for query in queries)
     kept = (*_files(compared.a), *_files(compared.b))
     findings = diff_findings(compared)
     value = diff_json(compared, listed, findings)
-    document = diff_document(compared, [r for r in listed if args.only or not r.is_same], findings, figures)
+    document = diff_document(compared, [r for r in listed if chosen or not r.is_same], findings, figures)
     write_json(args.json, value, kept)
     if args.json != "-":
         show(plain(document, width()))

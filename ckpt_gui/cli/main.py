@@ -133,7 +133,7 @@ def _window_parser() -> Parser:
     )
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder or an index file")
     parser.add_argument("--select", metavar="KEY", help="select this tensor")
-    parser.add_argument("--filter", metavar="TEXT", help="show only tensors with this in their names")
+    parser.add_argument("--filter", metavar="TEXT", help="show only tensors that pass this, such as 'dtype:bf16 !norm'")
     parser.add_argument(
         "--view", metavar="NAME",
         help="list, plan, export, a page (overview, values, plots, plots/heat, scan, scan/start, compare), or a tab of "

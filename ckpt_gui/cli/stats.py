@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from ckpt_gui.cli.options import add_model_options, count, plot_file, policy, protected
 from ckpt_gui.cli.stats_view import View, Work
 from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_json, write_text
+from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.filtering import Query, Subject, read_query, subject
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise
@@ -39,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--heat", action="store_true", help="a picture of one tensor, block by block")
     what.add_argument("--layers", action="store_true", help="the same matrix of all layers, for one tensor")
     what.add_argument("--cast", metavar="TYPE", help="what a cast of one tensor to bf16, fp16, fp32 or fp64 would do")
+    parser.add_argument(
+        "--filter", metavar="TEXT", help="of every tensor that passes this, such as 'part:attention layer:0-7 !norm'"
+    )
     parser.add_argument("--values", metavar="INDEX", help="values of one tensor, such as '[0:4, :8]' or '[..., 5]'")
     parser.add_argument(
         "--token",
@@ -61,10 +66,11 @@ def run(args: argparse.Namespace) -> int:
     """Read the tensors and print their numbers."""
     if args.pair is not None and len(args.pair) not in (0, 2):
         raise CheckpointError("missing-tensor", "--pair takes two tensors, or none for the embedding and the head.")
+    query = _query(args)
     with open_checkpoint(args.path, config=args.config, take=args.take) as source:
         plan = normalise(source, policy(source, args))
         with stoppable() as stopped, progress_bar() as progress:
-            view = _view(plan, args, Work(progress, stopped, _cache(args), args.workers))
+            view = _view(plan, args, query, Work(progress, stopped, _cache(args), args.workers))
         kept = protected(source)
         write_json(args.json, {"schema": SCHEMA, "path": args.path} | view.value, kept)
         if args.csv:
@@ -86,7 +92,7 @@ def _cache(args: argparse.Namespace) -> StatsCache | None:
     return StatsCache()
 
 
-def _view(plan: Plan, args: argparse.Namespace, work: Work) -> View:
+def _view(plan: Plan, args: argparse.Namespace, query: Query, work: Work) -> View:
     from ckpt_gui.cli import stats_figures, stats_views
 
     if args.overview:
@@ -105,9 +111,29 @@ def _view(plan: Plan, args: argparse.Namespace, work: Work) -> View:
         return stats_views.layers(plan, _only(plan, args.keys, "--layers"), work)
     if args.cast:
         return stats_views.cast(plan, _only(plan, args.keys, "--cast"), args.cast, work)
-    refs = [find(plan, key) for key in args.keys] or [entry.ref for entry in plan.weights]
+    refs = [find(plan, key) for key in args.keys] or _passing(plan, query)
     drawn = len(args.keys) == 1 and (args.plot or args.csv)
     return stats_figures.tensors(plan, refs, work, bins=BINS if drawn else 0)
+
+
+def _query(args: argparse.Namespace) -> Query:
+    """Read the filter before anything is opened."""
+    others = (args.overview, args.pair is not None, args.heat, args.layers, args.cast, args.values, args.token)
+    if args.filter is not None and (args.keys or any(others)):
+        raise CheckpointError("bad-filter", "--filter takes the place of KEY, and goes with figures only.")
+    return read_query(args.filter or "")
+
+
+def _passing(plan: Plan, query: Query) -> list[TensorRef]:
+    entries = [entry for entry in plan.weights if query.matches(_subject(entry))]
+    if plan.weights and not entries:
+        raise CheckpointError("missing-tensor", f"No tensor passes the filter {safe_text(query.text)}.")
+    return [entry.ref for entry in entries]
+
+
+def _subject(entry: Entry) -> Subject:
+    ref = entry.ref
+    return subject((ref.key, entry.key), "", ref.dtype, ref.shape, ref.nbytes, ref.file)
 
 
 def _draw(view: View, args: argparse.Namespace, kept: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ slot get theirs from their own names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.keys import bind, indices, template
@@ -52,13 +53,19 @@ def role_of(plan: Plan, entry: Entry) -> Role:
     name = kind.replace("{}", "N")
     if slot is None:
         numbers = indices(key)
-        return Role(name, _part(f".{key}"), numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else None)
+        return Role(name, part_of(key), numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else None)
     bound = bind(slot.key, key)
-    part = {"embedding": EMBEDDING, "head": HEAD}.get(slot.role) or _part(f".{key}")
+    part = {"embedding": EMBEDDING, "head": HEAD}.get(slot.role) or part_of(key)
     layer = next((number for index, number in bound.items() if index != "expert"), None)
     return Role(name, part, layer, bound.get("expert"))
 
 
-def _part(key: str) -> str:
-    lowered = key.lower()
+@lru_cache(maxsize=1 << 17)  # asked again with every key stroke of a filter
+def part_of(key: str) -> str:
+    """Return the part of a model that a name speaks of, one of `PARTS`.
+
+    >>> part_of("layers.0.attention.wq.weight"), part_of("model.norm.weight")
+    ('attention', 'norms')
+    """
+    lowered = f".{key.lower()}"
     return next((part for part, words in _WORDS if any(word in lowered for word in words)), OTHER)

@@ -12,16 +12,30 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ckpt_gui.core.diff import STATES, Row
+from ckpt_gui.core.filtering import Query, Subject, subject
 from ckpt_gui.core.keys import natural
-from ckpt_gui.core.row_filter import Filter, Hits
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})
 _CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}
 _FIRST, _AFTER = "\0", "\1"  # below and just above every character that follows a prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What a filter found.
+
+    Attributes:
+        rows: Numbers of the rows, in the diff's order.
+        counts: Rows of each state that the rest of the filter lets pass, whichever states it asks for.
+    """
+
+    rows: Sequence[int]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Node:
@@ -81,7 +95,7 @@ class CheckpointIndex:
         self._states = bytes(_CODE[rows[number].state] for number in self._order)
         self._bytes = array("q", accumulate((rows[number].nbytes for number in self._order), initial=0))
         self._again = self._aliases()
-        self._text: list[str] | None = None
+        self._subjects: list[Subject] | None = None
         self._position = array("l", bytes(self._order.itemsize * len(self._order)))
         for place, number in enumerate(self._order):
             self._position[number] = place
@@ -127,20 +141,26 @@ class CheckpointIndex:
         twice = sum(self.rows[self._order[at]].nbytes for at, before in inside if before >= node.lo)
         return self._bytes[node.hi] - self._bytes[node.lo] - twice
 
-    def select(self, wanted: Filter, keys: Collection[str] | None = None) -> Hits:
+    def select(self, wanted: Query, keys: Collection[str] | None = None) -> Hits:
         """Return the rows that a filter, and a set of keys if given, let pass."""
-        numbers = self._with_words(wanted) if wanted.words or wanted.without else range(len(self.rows))
         rows = self.rows
-        if wanted.dtypes or wanted.no_dtypes:
-            numbers = [n for n in numbers if _is_in(rows[n].dtype, wanted.dtypes, wanted.no_dtypes)]
+        numbers: Sequence[int] = range(len(rows))
+        if wanted:
+            numbers = wanted.without_states().select(self.subjects(), numbers)
         if keys is not None:
             chosen = frozenset(keys)
             numbers = [n for n in numbers if not chosen.isdisjoint(_names(rows[n]))]
         everything = len(numbers) == len(rows)
         counts = self.counts(self.root) if everything else dict(Counter[str](rows[n].state for n in numbers))
-        if wanted.states or wanted.no_states:
-            numbers = [n for n in numbers if _is_in(rows[n].state, wanted.states, wanted.no_states)]
+        if of_states := wanted.of_states():
+            numbers = of_states.select(self.subjects(), numbers)
         return Hits(numbers, counts)
+
+    def subjects(self) -> Sequence[Subject]:
+        """Return the rows as a filter sees them, in the diff's order; made on the first call."""
+        if self._subjects is None:
+            self._subjects = [_subject(row) for row in self.rows]
+        return self._subjects
 
     def find(self, path: str) -> int | None:
         """Return the number of the first row that stands under a name."""
@@ -220,21 +240,12 @@ class CheckpointIndex:
             depth += 1
         return Node(".".join(segments[parent.depth : depth]), lo, hi, depth, parent, False)
 
-    def _with_words(self, wanted: Filter) -> list[int]:
-        if self._text is None:
-            self._text = [f"{row.key}\n{row.expected}".lower() for row in self.rows]
-        text = self._text
-        first, *more = wanted.words or ("",)
-        numbers = [n for n, line in enumerate(text) if first in line]
-        for word in more:
-            numbers = [n for n in numbers if word in text[n]]
-        for word in wanted.without:
-            numbers = [n for n in numbers if word not in text[n]]
-        return numbers
 
-
-def _is_in(name: str, wanted: frozenset[str], unwanted: frozenset[str]) -> bool:
-    return (not wanted or name in wanted) and name not in unwanted
+def _subject(row: Row) -> Subject:
+    shape = row.expected_shape if row.shape is None else row.shape
+    names = (row.key, row.expected) if row.key and row.expected and row.key != row.expected else (row.path,)
+    file = row.ref.file if row.ref is not None else ""
+    return subject(names, row.state, row.dtype, shape, row.nbytes, file)
 
 
 def _names(row: Row) -> tuple[str, ...]:

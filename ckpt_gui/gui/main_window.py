@@ -89,6 +89,8 @@ class MainWindow(QMainWindow):
         for page in PAGES:
             self.page_tabs.add(page.name, self.tr(page.title), self.tr(page.tip), partial(page.make, session, theme))
         self.tree_panel = cast(TreePanel, self.page_tabs.page("tensors"))
+        self.tree_panel.filter_box.remember(self.settings.filters())
+        self.tree_panel.filter_box.used.connect(self.settings.add_filter)
         self.checkpoint_panel = CheckpointPanel(session, theme)
         self.inspector_panel = InspectorPanel(session, theme)
         self.plan_panel = PlanPanel(session, theme)

@@ -1,4 +1,4 @@
-"""What is remembered between runs, in an ini file: recent checkpoints and targets, colours, the window's shape."""
+"""What is remembered between runs, in an ini file: recent checkpoints, targets and filters, colours, the window."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtCore import QByteArray, QSettings
 
 NUM_RECENTS = 10
 NUM_TARGETS = 10
+NUM_FILTERS = 20
 LAYOUT_VERSION = 1  # of the docks: raise it when they change, and old states are not applied
 
 
@@ -57,6 +58,14 @@ class Settings:
     def clear_recents(self) -> None:
         """Take all paths off the list."""
         self._set("recents", [])
+
+    def filters(self) -> list[str]:
+        """Return the filters used last, newest first."""
+        return self._list("filters")[:NUM_FILTERS]
+
+    def add_filter(self, text: str) -> None:
+        """Put a filter first."""
+        self._set("filters", [text, *(f for f in self.filters() if f != text)][:NUM_FILTERS])
 
     def targets(self) -> list[str]:
         """Return where exports went last, newest first: a killed one has left something beside its folder."""

@@ -63,6 +63,7 @@ QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox, QPlainTextEdit, QTextEdit { back
 QLineEdit:hover, QComboBox:hover, QSpinBox:hover { border-color: @strong_border; }
 QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTextEdit:focus, QTextEdit:focus {
   border: 2px solid @focus; padding: 4px 7px; }
+QLineEdit[wrong="true"], QLineEdit[wrong="true"]:focus { border: 2px solid @red; padding: 4px 7px; }
 QComboBox { padding-right: 22px; }
 QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { border: none; padding: 0 6px; background: transparent; }
 QComboBox QLineEdit, QComboBox QLineEdit:focus { border: none; padding: 0; background: transparent; }

@@ -133,6 +133,10 @@ def test_json(run: Run, pair: tuple[Path, Path]) -> None:
 def test_filter_compares_less_and_only_shows_less(run: Run, pair: tuple[Path, Path]) -> None:
     status, value = told(run, *pair, "--values", "--filter", "Q_PROJ", "--filter", "wk")
     assert (status, value["counts"]) == (0, {"equal": 6})
+    status, value = told(run, *pair, "--values", "--filter", "layer:1 v_proj !norm")
+    assert (status, [row["key"] for row in value["rows"]]) == (1, [V.format(1)])
+    status, value = told(run, *pair, "--values", "--filter", "v_proj state:differs")
+    assert (status, len(value["rows"]), sum(value["counts"].values())) == (1, 2, 3)
     status, value = told(run, *pair, "--values", "--only", "differs")
     assert (status, len(value["rows"]), value["counts"]["equal"]) == (1, 2, TOTAL - 2)
     status, out, _ = run("diff", *pair, "--values", "--only", "equal")
@@ -145,6 +149,12 @@ def test_names_that_are_not_there(run: Run, pair: tuple[Path, Path], words: tupl
     status, out, err = run("diff", *pair, *words)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert words[1] in err
+
+
+def test_a_filter_that_can_not_be_read(run: Run, pair: tuple[Path, Path]) -> None:
+    status, out, err = run("diff", *pair, "--filter", "wq layers:0")
+    assert (status, out) == (2, "")
+    assert "`layers:0` at character 4 of the filter: there is no layers:; did you mean layer:?" in err
 
 
 def test_ranks(run: Run, pair: tuple[Path, Path]) -> None:

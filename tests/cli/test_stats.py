@@ -32,6 +32,13 @@ def test_keys_by_stored_and_hub_name(run: Run, compiled: Path) -> None:
         assert [t["key"] for t in value["tensors"]] == ["_orig_mod.layers.0.attention.wq.weight"]
 
 
+def test_a_filter_chooses_by_both_names(run: Run, compiled: Path) -> None:
+    status, out, _ = run("stats", compiled, "--filter", "q_proj|wk layer:1 part:attention", "--json", "-")
+    keys = [tensor["key"] for tensor in json.loads(out)["tensors"]]
+    assert status == 0
+    assert [key.split("layers.")[1] for key in keys] == ["1.attention.wq.weight", "1.attention.wk.weight"]
+
+
 def test_the_pair(run: Run, model: Path) -> None:
     status, out, _ = run("stats", model, "--pair")
     assert status == 0
@@ -45,6 +52,11 @@ def test_the_pair(run: Run, model: Path) -> None:
     [
         (("lm_haed.weight",), "Did you mean `lm_head.weight`"),
         (("--pair", "lm_head.weight"), "--pair takes two"),
+        (("lm_head.weight", "--filter", "norm"), "--filter takes the place of KEY"),
+        (("--overview", "--filter", "norm"), "goes with figures only"),
+        (("--filter", "layer:99"), "No tensor passes the filter layer:99."),
+        (("--filter", "size:>big"), "`size:>big` at character 1 of the filter: >big is no size"),
+        (("--filter", "state:missing"), "a state can not be asked for here"),
         (("--pair", "lm_head.weight", "model.norm.weight"), "only tensors of one shape"),
     ],
 )

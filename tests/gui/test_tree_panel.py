@@ -15,8 +15,9 @@ from ckpt_gui.gui.models.lazy_rows import BLOCK, NEAR
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.panels import tree_filter
 from ckpt_gui.gui.panels.tree_panel import TreePanel
+from ckpt_gui.gui.settings import Settings
 from tests.gui.checkpoints import llama_refs, source
-from tests.gui.windows import make_window
+from tests.gui.windows import make_window, snapshot_of
 
 WQ = "_orig_mod.layers.0.attention.wq.weight"
 
@@ -270,3 +271,75 @@ def test_a_selection_far_down_a_long_list_stays_chosen_and_is_not_gone_to(qtbot:
         assert panel.model.rowCount() <= NEAR, "a view lays out every row that it knows of"
         assert panel.selection._row is panel.model.tree.rows[place]
         assert panel.view.currentIndex().isValid() == (place < NEAR)
+
+
+def test_a_filter_that_can_not_be_read_is_marked_and_changes_nothing(panel: TreePanel) -> None:
+    panel.set_filter("wq")
+    before = shown(panel)
+    panel.set_filter("wq dytpe:bf16")
+    sentence = "`dytpe:bf16` at character 4 of the filter: there is no dytpe:; did you mean dtype:?"
+    assert panel.filter_box.error.startswith(sentence)
+    assert panel.filter_box.accessibleDescription().startswith(sentence)
+    assert "did you mean dtype:" in panel.filter_box.toolTip()
+    assert panel.filter_box.property("wrong") is True
+    assert shown(panel) == before
+    panel.set_filter("wq dtype:bfloat16 layer:1")
+    assert panel.filter_box.error == ""
+    assert panel.filter_box.property("wrong") is False
+    assert "dtype:bf16" in panel.filter_box.toolTip(), "an example of each term"
+    assert shown(panel) == ["_orig_mod.layers.1.attention.wq.weight"]
+
+
+def test_a_new_snapshot_is_shown_whatever_the_filter_says(window: MainWindow, panel: TreePanel) -> None:
+    panel.set_filter("state:")
+    window.session.publish(snapshot_of(source(), "meta"))
+    assert panel.model.tree is window.session.snapshot.index
+    assert not panel.model.flat
+    assert "nothing stands after it" in panel.filter_box.error
+
+
+def test_up_and_down_go_through_the_filters_used_before(panel: TreePanel, qtbot: QtBot) -> None:
+    box = panel.filter_box
+    box.remember([])
+    for text in ("wq", "wk", "state:"):
+        box.setText(text)
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert box.history == ("wk", "wq"), "one that can not be read is not kept"
+    box.setText("draft")
+    seen = []
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Down):
+        qtbot.keyClick(box, key)
+        seen.append(box.text())
+    assert seen == ["wk", "wq", "wq", "wk", "draft"]
+    assert Settings().filters()[:2] == ["wk", "wq"]
+
+
+def test_the_builder_edits_the_text(panel: TreePanel, qtbot: QtBot) -> None:
+    panel.set_filter("attention !dtype:fp32 size:>1 state:missing|extra")
+    qtbot.mouseClick(panel.bar.build_button, Qt.MouseButton.LeftButton)
+    builder = panel.bar.builder
+    assert builder.isVisible()
+    assert builder.choices["state"].currentText() == "missing|extra", "two at once are shown as they are written"
+    assert builder.choices["dtype"].currentText() == "Any"
+    assert [builder.choices["dtype"].itemText(n) for n in range(builder.choices["dtype"].count())] == ["Any", "bf16"]
+    assert builder.lines["size"].text() == ">1"
+    state = builder.choices["state"]
+    state.setCurrentIndex(state.findData("transform"))
+    state.activated.emit(state.currentIndex())
+    builder.lines["size"].clear()
+    builder.lines["size"].textEdited.emit("")
+    qtbot.keyClicks(builder.lines["layer"], "1")
+    assert panel.filter_box.text() == "attention !dtype:fp32 state:transform layer:1"
+    qtbot.waitUntil(lambda: len(shown(panel)) == 2)
+    builder.close()
+
+
+def test_the_builder_offers_what_was_used_before(panel: TreePanel) -> None:
+    panel.filter_box.remember(["wk layer:0"])
+    panel.bar.builder.open_below(panel.bar.build_button, panel.bar.dtypes)
+    before = panel.bar.builder.before
+    assert [before.itemText(n) for n in range(before.count())] == ["wk layer:0"]
+    before.setCurrentIndex(0)
+    before.activated.emit(0)
+    assert panel.filter_box.text() == "wk layer:0"
+    assert not panel.bar.builder.isVisible()

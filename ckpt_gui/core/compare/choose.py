@@ -1,11 +1,12 @@
-"""Choose tensors of a comparison by parts of their names, or by patterns with `*`."""
+"""Choose tensors of a comparison by a filter, by name, or by patterns with `*`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ckpt_gui.core.compare.result import Row
+from ckpt_gui.core.compare.result import Row, Stored
+from ckpt_gui.core.filtering import Query, Subject, subject
 
 
 def names_of(row: Row) -> tuple[str, ...]:
@@ -13,10 +14,24 @@ def names_of(row: Row) -> tuple[str, ...]:
     return (row.key, *(stored.key for stored in (row.a, row.b) if stored is not None))
 
 
-def containing(rows: Iterable[Row], texts: Sequence[str]) -> tuple[Row, ...]:
-    """Return the rows of which a name has one of the texts in it, capitals or not; all rows without texts."""
-    wanted = [text.lower() for text in texts]
-    return tuple(row for row in rows if not wanted or any(w in n.lower() for w in wanted for n in names_of(row)))
+def passing(rows: Iterable[Row], queries: Sequence[Query]) -> tuple[Row, ...]:
+    """Return the rows that one of the filters lets pass; all rows without filters."""
+    if not queries:
+        return tuple(rows)
+    return tuple(row for row in rows if any(query.matches_pair(_subjects(row)) for query in queries))
+
+
+def _subjects(row: Row) -> tuple[Subject, ...]:
+    """Return each side's tensor as a filter sees it, under all names of the row, the hub name last."""
+    first, *stored = names_of(row)
+    names = tuple(dict.fromkeys((*stored, first)))
+    return tuple(_subject(names, row.state, side) for side in (row.a, row.b) if side is not None)
+
+
+def _subject(names: tuple[str, ...], state: str, stored: Stored) -> Subject:
+    refs = stored.entry.inputs if stored.entry is not None else ()
+    nbytes, file = sum(ref.nbytes for ref in refs), "\n".join(dict.fromkeys(ref.file for ref in refs))
+    return subject(names, state, stored.dtype, stored.shape, nbytes, file)
 
 
 def named(rows: Iterable[Row], key: str) -> Row | None:

@@ -6,13 +6,15 @@ from collections.abc import Collection, Mapping
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QButtonGroup, QComboBox, QHBoxLayout, QLineEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QComboBox, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.models.adapter_rows import is_possible
+from ckpt_gui.gui.panels.filter_box import FilterBox
+from ckpt_gui.gui.panels.filter_builder import FilterBuilder
 from ckpt_gui.gui.panels.parts import FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.theme import Theme
@@ -41,7 +43,10 @@ class FilterBar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.box = self._make_box()
+        self.box = FilterBox()
+        self.builder = FilterBuilder(self.box, self)
+        self.dtypes: frozenset[str] = frozenset()  # of the tensors there are
+        self.build_button = self._make_build()
         self.layout_combo = self._make_combo()
         self._wanted = label(self.tr("Expected in"), muted=True)
         self._wanted.setBuddy(self.layout_combo)
@@ -56,16 +61,14 @@ class FilterBar(QWidget):
         self.modes.idClicked.connect(lambda mode: self.mode_chosen.emit(bool(mode)))
         self.only_button.clicked.connect(self.all_wanted)
 
-    def _make_box(self) -> QLineEdit:
-        box = QLineEdit()
-        box.setToolTip(
-            self.tr("Words must all be in the key. state:missing and dtype:bf16 choose; ! before a term leaves it out.")
-        )
-        box.setAccessibleName(self.tr("Filter"))
-        box.setClearButtonEnabled(True)
-        box.setMinimumWidth(7 * self.fontMetrics().height())
-        box.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
-        return box
+    def _make_build(self) -> QToolButton:
+        made = QToolButton()
+        made.setText("▾")
+        made.setProperty("kind", "segment")
+        made.setToolTip(self.tr("Build a filter: choose state, type, layers, shape and size from fields"))
+        made.setAccessibleName(self.tr("Build a filter"))
+        made.clicked.connect(lambda: self.builder.open_below(made, self.dtypes))
+        return made
 
     def _make_combo(self) -> QComboBox:
         combo = QComboBox()
@@ -80,7 +83,11 @@ class FilterBar(QWidget):
     def _lay_out(self) -> None:
         top = QHBoxLayout()
         top.setSpacing(GRID)
-        top.addWidget(self.box, 1)
+        asked = QHBoxLayout()
+        asked.setSpacing(0)
+        asked.addWidget(self.box, 1)
+        asked.addWidget(self.build_button)
+        top.addLayout(asked, 1)
         top.addWidget(self._wanted)
         top.addWidget(self.layout_combo)
         top.addLayout(self._make_modes())

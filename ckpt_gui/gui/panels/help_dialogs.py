@@ -1,4 +1,4 @@
-"""The legend of glyphs, and what the program is."""
+"""The legend of glyphs and of the filter, and what the program is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from ckpt_gui.core.filtering import FIELDS
 from ckpt_gui.gui.looks import SEVERITY_STYLES, STATE_STYLES
 from ckpt_gui.gui.panels.parts import Card, label
 from ckpt_gui.gui.resources import ICON, resource
@@ -16,7 +17,7 @@ from ckpt_gui.gui.widgets.units import GRID
 
 
 class LegendDialog(QDialog):
-    """Says what each glyph means."""
+    """Says what each glyph means, and what the filter understands."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,8 +27,15 @@ class LegendDialog(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
         layout.setSpacing(2 * GRID)
-        layout.addWidget(self._states())
-        layout.addWidget(self._severities())
+        looks = QVBoxLayout()
+        looks.setSpacing(2 * GRID)
+        looks.addWidget(self._states())
+        looks.addWidget(self._severities())
+        columns = QHBoxLayout()  # a legend one below the other is higher than small screens
+        columns.setSpacing(2 * GRID)
+        columns.addLayout(looks)
+        columns.addWidget(self._filter(), 0, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(columns)
         layout.addWidget(_close_button(self))
 
     def _states(self) -> QWidget:
@@ -57,6 +65,18 @@ class LegendDialog(QDialog):
             grid.addWidget(self._glyph(glyph, f"severity.{name}"), line, 0)
             grid.addWidget(label(word), line, 1)
             grid.addWidget(label(meanings[name], muted=True), line, 2)
+        card.body.addLayout(grid)
+        return card
+
+    def _filter(self) -> QWidget:
+        card = Card()
+        card.body.addWidget(label(self.tr("What the filter can ask for"), bold=True, size=1.15))
+        words = self.tr("All terms must hold. ! before one leaves out, | is or, quotes go round spaces.")
+        card.body.addWidget(label(words, muted=True))
+        grid = _grid()
+        for line, field in enumerate(FIELDS):
+            grid.addWidget(label(field.example), line, 0)
+            grid.addWidget(label(field.meaning, muted=True), line, 2)
         card.body.addLayout(grid)
         return card
 

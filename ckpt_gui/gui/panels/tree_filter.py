@@ -6,12 +6,13 @@ from collections.abc import Collection
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from ckpt_gui.core.row_filter import Hits, parse_filter
-from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.core.diff import STATES
+from ckpt_gui.core.filtering import FilterError, read_query
+from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.jobs import Job, JobManager
 
 DEBOUNCE_MS = 200
-MANY = 50_000  # rows above which the filter runs in a job
+MANY = 20_000  # rows above which the filter runs in a job
 
 
 class FilterRun(QObject):
@@ -21,12 +22,14 @@ class FilterRun(QObject):
         keys: Only these tensors may pass; None for all.
 
     Signals:
-        found(index, filter, hits): What passes.
+        found(index, query, hits): What passes.
+        refused(index, error): The text can not be read.
         failed(error): It could not be looked for.
         due(): The text has stood still for a while.
     """
 
     found = Signal(object, object, object)
+    refused = Signal(object, object)
     failed = Signal(object)
     due = Signal()
 
@@ -54,7 +57,11 @@ class FilterRun(QObject):
     def run(self, index: CheckpointIndex, text: str) -> None:
         """Look for what passes a filter text."""
         self.stop()
-        wanted, keys = parse_filter(text), self.keys
+        try:
+            wanted, keys = read_query(text, STATES), self.keys
+        except FilterError as error:
+            self.refused.emit(index, error)
+            return
         if len(index.rows) <= MANY or not (wanted or keys):
             self.found.emit(index, wanted, index.select(wanted, keys))
             return

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from ckpt_gui.core.diff import STATES
-from ckpt_gui.core.row_filter import Filter, Hits, with_states
-from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.core.filtering import FilterError, Query, replaced
+from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.models.tree_model import EXPECTED, TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.parts import button, label
@@ -56,7 +56,9 @@ class TreePanel(QWidget):
         self._build()
         self.search.due.connect(self.apply_filter)
         self.search.found.connect(self._show_hits)
+        self.search.refused.connect(self._on_refused)
         self.search.failed.connect(self.trouble.say_error)
+        self.bar.builder.edited.connect(self.search.wait)
         self.filter_box.textChanged.connect(self.search.wait)
         self.filter_box.returnPressed.connect(self.apply_filter)
         for widget in (self.filter_box, self.view):
@@ -105,6 +107,7 @@ class TreePanel(QWidget):
         """Show a snapshot's diff; what was selected and unfolded stays so."""
         self.model.expected_title = "Key in the reference" if snapshot.beside is not None else EXPECTED
         self.bar.show_layout(snapshot.plan, snapshot.decisions.target.layout)
+        self.bar.dtypes = frozenset(row.dtype for row in snapshot.index.rows)
         self.apply_filter()
 
     def apply_filter(self) -> None:
@@ -113,8 +116,9 @@ class TreePanel(QWidget):
         if snapshot is not None:
             self.search.run(snapshot.index, self.filter_box.text())
 
-    def _show_hits(self, index: CheckpointIndex, wanted: Filter, hits: Hits) -> None:
+    def _show_hits(self, index: CheckpointIndex, wanted: Query, hits: Hits) -> None:
         self.trouble.say("")
+        self.filter_box.show_error("")
         filtered = bool(wanted) or self.search.keys is not None
         # Without a filter the tree shows everything; a filtered tree would show groups whose rows are not hits.
         flat = filtered or self._flat_wanted is True
@@ -132,6 +136,12 @@ class TreePanel(QWidget):
         self.selection.restore(index)
         if self._select_first:
             self.select_first()
+
+    def _on_refused(self, index: CheckpointIndex, error: FilterError) -> None:
+        """Say what is wrong with the filter; what is shown stays, unless it is of an older snapshot."""
+        if index is not self.model.tree:
+            self._show_hits(index, Query(), index.select(Query(), self.search.keys))
+        self.filter_box.show_error(error.message)
 
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
@@ -182,7 +192,7 @@ class TreePanel(QWidget):
         """Select the row of a key; return False if there is none."""
         number = self.model.tree.find(key)
         if number is None:
-            hits = self.model.tree.select(Filter(), {key}).rows
+            hits = self.model.tree.select(Query(), {key}).rows
             number = hits[0] if hits else None
         if number is None:
             return False
@@ -192,7 +202,7 @@ class TreePanel(QWidget):
     # ------------------------------------------------------------------------------------------------------- details
 
     def _on_states(self, states: list[str]) -> None:
-        self.set_filter(with_states(self.filter_box.text(), states))
+        self.set_filter(replaced(self.filter_box.text(), "state", "|".join(states)))
 
     def _on_layout(self, layout: str) -> None:
         self._session.change_target(layout=layout, container=None, model_parallel=None)
@@ -215,13 +225,17 @@ class TreePanel(QWidget):
         self.view.viewport().update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Escape shows everything again; if it is shown already, Escape or Down in the filter box goes to the tree."""
+        """Escape shows everything again; if it is shown already, it goes to the tree, as Down in the filter box does.
+
+        Down goes forth in the box's history first, where Up has gone back in it.
+        """
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape and (self.filter_box.text() or self.only):
                 self.clear_filter()
                 return True
             if watched is self.filter_box and event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Down):
-                self.view.setFocus()
+                if event.key() == Qt.Key.Key_Escape or not self.filter_box.step(-1):
+                    self.view.setFocus()
                 return True
         return super().eventFilter(watched, event)
 

@@ -1,0 +1,9 @@
+"""One grammar for choosing tensors, for the window's filter box and the command line."""
+
+from ckpt_gui.core.filtering.lexer import replaced, value_of
+from ckpt_gui.core.filtering.query import FIELDS, Field, FilterError, Query, Term, read_query
+from ckpt_gui.core.filtering.subject import Subject, subject
+
+__all__ = [
+    "FIELDS", "Field", "FilterError", "Query", "Subject", "Term", "read_query", "replaced", "subject", "value_of",
+]  # fmt: skip

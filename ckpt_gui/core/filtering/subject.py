@@ -1,0 +1,76 @@
+"""What a filter looks at: the same few facts of a tensor, whether it is a row of a diff, of a comparison or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+# Segments after which a layer's or an expert's number stands; without one the first number of a key is the layer's.
+_LAYERS = frozenset({"layers", "layer", "h", "blk", "block", "blocks", "resblocks"})
+_EXPERTS = frozenset({"experts", "expert", "local_experts", "shared_experts"})
+
+
+class Subject(NamedTuple):  # no dataclass: 100,000 of them are made before the first key stroke has its answer
+    """A tensor as a filter sees it.
+
+    Attributes:
+        text: The names in lower case, with line breaks between them.
+        names: Its names; the last is the one that says best where it belongs.
+        state: How it compares; empty where nothing is compared.
+        dtype: Short name of the element type.
+        shape: Sizes, None for one that is not known; None if no size is known.
+        nbytes: Bytes in the file.
+        file: Name of the file that holds it.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    state: str = ""
+    dtype: str = ""
+    shape: Sequence[int | None] | None = None
+    nbytes: int = 0
+    file: str = ""
+
+
+def subject(
+    names: tuple[str, ...], state: str = "", dtype: str = "", shape: Sequence[int | None] | None = None,
+    nbytes: int = 0, file: str = "",
+) -> Subject:  # fmt: skip
+    """Return a tensor as a filter sees it (see `Subject`)."""
+    return Subject("\n".join(names).lower(), names, state, dtype, shape, nbytes, file)
+
+
+@lru_cache(maxsize=1 << 17)  # asked again with every key stroke
+def layer_of(key: str) -> int | None:
+    """Return the number of the layer that a name speaks of.
+
+    >>> layer_of("model.layers.3.mlp.experts.7.w1.weight"), layer_of("norm.weight")
+    (3, None)
+    """
+    first = None
+    segments = key.split(".")
+    for before, segment in zip(["", *segments], segments, strict=False):
+        if _is_number(segment) and before not in _EXPERTS:
+            if before in _LAYERS:
+                return int(segment)
+            first = int(segment) if first is None else first
+    return first
+
+
+@lru_cache(maxsize=1 << 17)
+def expert_of(key: str) -> int | None:
+    """Return the number of the expert that a name speaks of.
+
+    >>> expert_of("model.layers.3.mlp.experts.7.w1.weight"), expert_of("model.layers.3.mlp.gate.weight")
+    (7, None)
+    """
+    segments = key.split(".")
+    return next(
+        (int(number) for before, number in pairwise(segments) if before in _EXPERTS and _is_number(number)), None
+    )
+
+
+def _is_number(segment: str) -> bool:
+    return segment.isdigit() and segment.isascii() and len(segment) < 5
