@@ -10,13 +10,19 @@ import os
 from collections.abc import Iterable
 
 from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.folder import SHARD, list_all
+from ckpt_gui.core.formats.pickle_files import is_pickle
 from ckpt_gui.core.formats.registry import IsCancelled, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import check_link
+from ckpt_gui.core.formats.sniff import HEAD
+from ckpt_gui.core.formats.tar_archive import is_tar
 from ckpt_gui.core.keys import safe_text
 
 MAX_FILES = 256
 UNSAFE = "unsafe-pickle"
+# Opened whatever they begin with; of other names only those are that begin like a pickle or an archive.
+_PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".bin", ".ckpt", ".npz")
 # What no loader unpickles. Everything else is told by its content, whatever it is called.
 _INERT = (
     *(".safetensors", ".gguf", ".json", ".jsonl", ".txt", ".md", ".model", ".jinja", ".yaml", ".yml", ".toml"),
@@ -63,8 +69,20 @@ def _unsafe_in(folder: str, name: str) -> list[Finding]:
         return []
     try:
         check_link(folder, name, name)
+        if not name.endswith(_PICKLED) and not _begins_like_one(path):
+            return []
         part = open_part(path, name)
     except CheckpointError as error:  # what else is wrong with it is no matter of the model's
         return [error.as_finding()] if error.code == UNSAFE else []
     part.reader.close()
     return [finding for finding in part.problems if finding.code == UNSAFE]
+
+
+def _begins_like_one(path: str) -> bool:
+    """True if a file begins like a pickle or an archive: a film beside the weights is not read for what it names."""
+    file = HeldFile(path)
+    try:
+        head = file.read(0, min(file.size, HEAD))
+    finally:
+        file.close()
+    return head.startswith(b"PK\3\4") or is_pickle(head) or is_tar(head)

@@ -74,6 +74,15 @@ def test_what_is_damaged_or_leads_out_is_left_alone(tmp_path):
     assert unsafe(inner) == []
 
 
+def test_a_film_is_not_read(tmp_path, monkeypatch):
+    model(tmp_path)
+    b.write(tmp_path / "film.mp4", b"\0\0\0\x20ftypisom" + bytes(100))
+    opened = []
+    monkeypatch.setattr("ckpt_gui.core.formats.folder_strays.open_part", lambda _, name: opened.append(name))
+    assert unsafe(tmp_path) == []
+    assert opened == []
+
+
 def test_it_can_be_stopped(tmp_path):
     b.write(tmp_path / "a.pkl", ATTACK)
     with pytest.raises(Cancelled):
