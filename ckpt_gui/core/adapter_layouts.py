@@ -19,7 +19,7 @@ from ckpt_gui.core.families.rules import parted, to_hub, to_stored
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import anonymous, bind, indices, safe_text, template
 from ckpt_gui.core.passes.adapter import LAYOUTS
-from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT, scaled_biases, scales
+from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT, from_base, scaled_biases, scales
 from ckpt_gui.core.passes.check import stored_keys
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorSpec
@@ -72,6 +72,9 @@ def convert_adapter(plan: Plan, layout: Layout) -> tuple[tuple[Entry, ...], dict
         findings.append(_uneven(adapter))
     if (odd := scaled_biases(adapter, _biased(plan, adapter))) is not None:
         findings.append(odd)
+    if (begun := from_base(adapter)) is not None:
+        text = "torchtune adds B · A to the base as it is, and this adapter was trained beside what was left of it."
+        findings.append(begun.replace(severity="error", message=text, blocking=True))
     if layout.name == "torchtune-adapter" and adapter.whole:
         findings.append(_whole_for_torchtune(adapter))
     config = _config(plan, entries, layout) if adapter.loras else dict(adapter.config)

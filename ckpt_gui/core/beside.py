@@ -52,6 +52,7 @@ class Sidecars:
         params: Parsed `params.json` (Meta, Mistral), or None.
         generation: Parsed `generation_config.json`, or None.
         origin: `source_config` of the `EXPORT_REPORT.json` of an export of ours, or None.
+        stored: The layout that this report names, in which the export was written, or None.
         tokenizer: Names of tokenizer files found.
         carried: Names of all files that an export carries along (tokenizer, generation config, chat template).
         adapter: Parsed `adapter_config.json`, or None.
@@ -69,3 +70,4 @@ class Sidecars:
     adapter: Mapping[str, Any] | None = None
     embeds: bool = False
     lit: Mapping[str, Any] | None = None
+    stored: str | None = None

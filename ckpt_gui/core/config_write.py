@@ -128,7 +128,8 @@ def _flat_rope(rope: Mapping[str, Any]) -> dict[str, Any]:
         scaling = {"type": "longrope"} | {name: rope[name] for name in ("short_factor", "long_factor") if name in rope}
     else:
         scaling = {name: value for name, value in rope.items() if name not in apart}
-    plain = rope.get("rope_type", "default") == "default"
+    told = scaling.keys() - {"rope_type", "type"}  # a Qwen with images has sections of a head, and no scaling
+    plain = rope.get("rope_type", "default") == "default" and not told
     return {"rope_scaling": None if plain else scaling} | {name: rope[name] for name in sorted(apart & rope.keys())}
 
 

@@ -70,7 +70,8 @@ def refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
     if config and export.plan.family and export.layout:
         writes = name is not None and KINDS[name].config == "config.json"
         found += vision_findings(export.plan.family, config, export.plan.dims, export.layout, writes_config=writes)
-    if config and name == "meta" and (config.rope_scaling or {}).get("rope_type", "llama3") != "llama3":
+    rope = (config.rope_scaling or {}).get("rope_type", "default") if config else "default"
+    if config and name == "meta" and rope not in ("llama3", "default"):
         found.append(_rope_kind(config))
     if config and name == "litgpt" and (lost := no_lit_config(config)):
         found.append(lost)

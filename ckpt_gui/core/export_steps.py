@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.passes.adapter import WEIGHTS
 from ckpt_gui.core.passes.adapter_findings import scales
 from ckpt_gui.core.passes.recognise import PREFIX, config_of_known, told_config
 from ckpt_gui.core.passes.ties import HEAD_AS_EMBEDDING
@@ -143,7 +144,7 @@ def _permute(export: Export) -> Step | None:
     origin = plan.dims_from.get("heads", "nowhere")
     order = dict(plan.family.row_order) if plan.family else {}
     before, after = (title_of(x.name) if x else "?" for x in (plan.layout, export.layout))
-    orders = [order.get(x.name, "?") if x else "?" for x in (plan.layout, export.layout)]
+    orders = [order.get(WEIGHTS.get(x.name, x.name), "?") if x else "?" for x in (plan.layout, export.layout)]
     evidence = f"{before} keeps the rotary rows of a head as {orders[0]}, {after} as {orders[1]}; "
     counts = f"{heads} heads and {kv_heads} key/value heads, from {origin}"
     evidence += counts if heads and kv_heads else "the head counts are not known"

@@ -81,6 +81,7 @@ def refuse_ranks(
     fix = "Leave out --model-parallel, or choose --to meta."
     if layout is None or not layout.rank_dims:
         text = f"How the {layout.name if layout else 'unknown'} layout is cut for {ranks} ranks is not known."
+        fix = fix if layout is None or layout.name != "meta" else "Leave out --model-parallel: one file holds it whole."
         return [Finding("partitioned-state", "error", text, fix=fix, blocking=True)]
     if container != "torch":
         text = f"A model for {ranks} ranks is written as torch files, which are all that Meta's programs read."

@@ -140,11 +140,13 @@ def _no_layout(plan: Plan, target: Target) -> Finding:
     if plan.source.container == "gguf" and target.layout == "same":
         text = "GGUF files are read and not written."
         return Finding("unknown-layout", "error", text, fix="Write it with --to hf.", blocking=True)
+    fix = "Write it without wrappers with --to same."
     if plan.family is None:
         text = f"The family of this checkpoint is not known, so it can not be written as {target.layout}."
     else:
         text = f"{plan.family.title} has no layout {target.layout}."
-    return Finding("unknown-layout", "error", text, fix="Write it without wrappers with --to same.", blocking=True)
+        fix = f"Choose one that it has: {', '.join(layout.name for layout in plan.family.layouts)}."
+    return Finding("unknown-layout", "error", text, fix=fix, blocking=True)
 
 
 def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entry, ...], tuple[Dropped, ...]]:

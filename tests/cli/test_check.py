@@ -149,8 +149,8 @@ Findings: 1 warning, 2 notes
   i info · config-missing
     No config.json or params.json lies beside the weights: head counts and rotary base can not be
     known.
-    → Name one with --config FILE, or a folder that has it with --base DIR; head counts alone with
-      --heads.
+    → Name one with --config FILE (fix takes a folder that has it, too, with --base DIR); head
+      counts alone with --heads.
 
 Fixable: fix writes it whole into a new folder and leaves the source as it is.
   ckpt-gui fix last.safetensors -o last-hf --to hf --config FILE

@@ -26,7 +26,7 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.report import check_document, check_json
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.text import plain
+from ckpt_gui.core.text import plain, plain_text
 from ckpt_gui.core.writer import write_export
 from tests.core import models
 
@@ -562,6 +562,47 @@ def test_conversion_reorders_b_and_lengths(tmp_path: Path) -> None:
     assert (config["r"], config["lora_alpha"], config["use_dora"]) == (RANK, ALPHA, True)
     assert config["target_modules"] == sorted(KINDS)
     assert config["peft_type"] == "LORA"
+
+
+def test_the_step_of_a_conversion_names_both_orders() -> None:
+    hf, _ = base()
+    plan = adapter_plan(peft(pairs(hf, all_modules())), peft_config(), models.config())
+    (step,) = [s for s in retarget(plan, Target("torchtune")).steps if s.id == "permute"]
+    assert "of a head as halves, torchtune adapter as pairs" in step.evidence
+
+
+@pytest.mark.parametrize(
+    "begun", ["pissa", "pissa_niter_16", "olora", "corda", "loftq", "PiSSA", True, "gaussian", "eva"]
+)
+def test_an_adapter_that_began_as_a_part_of_its_base(begun: Any) -> None:
+    """PEFT takes the part away from the base when it loads one, so to add B · A to the whole base is wrong."""
+    hf, plan = base()
+    adapter = adapter_plan(peft(pairs(hf, all_modules())), peft_config(init_lora_weights=begun), models.config())
+    wrong = begun not in (True, "gaussian", "eva")
+    assert ("adapter-scale" in codes(adapter, "info")) == wrong
+    assert adapter.status == "clean"
+    assert retarget(adapter, Target("hf")).blocked == ()  # as it is, PEFT knows what to do with it
+    for export in (retarget(merge_adapter(plan, adapter), Target("hf")), retarget(adapter, Target("torchtune"))):
+        assert [f.code for f in export.blocked] == (["adapter-scale"] if wrong else [])
+
+
+def test_a_model_before_merging_has_what_was_left_of_its_base(tmp_path: Path) -> None:
+    hf, _ = base()
+    made = pairs(hf, all_modules())
+    sidecars = Sidecars(config=models.config(), adapter=peft_config(init_lora_weights="pissa"))
+    plan = models.understand(from_state_dict(unmerged(hf, made)).replace(sidecars=sidecars), Policy())
+    assert written(plan, tmp_path / "out") == models.as_bytes(merged_by_numpy(hf, made))
+
+
+@pytest.mark.parametrize(("kind", "told"), [("LlamaForCausalLM", False), ("Qwen3ForCausalLM", True)])
+def test_an_adapter_of_another_class_of_model(kind: str, told: bool) -> None:
+    hf, _ = base()
+    trained = peft_config(auto_mapping={"base_model_class": kind}, base_model_name_or_path="some/model")
+    adapter = adapter_plan(peft(pairs(hf, all_modules())), trained)
+    assert "trained on some/model" in plain_text(check_document(adapter))
+    done = merge_adapter(models.plan(hf, models.config()), adapter)
+    assert ("adapter-unmatched" in codes(done, "warning")) == told
+    assert retarget(done, Target("hf")).blocked == ()
 
 
 def test_conversion_needs_head_counts() -> None:

@@ -215,3 +215,19 @@ def test_reports(tmp_path: Path) -> None:
     text = plain_text(check_document(plan, found))
     assert f"Of {TOTAL} tensors {TOTAL - 1} equal byte for byte, 1 different in values." in text
     assert "against" not in check_json(plan)
+
+
+def test_what_fix_does_not_mend_is_not_called_fixable(tmp_path: Path) -> None:
+    """Rows in the other order stay in it; a wrapper that fix takes off is still offered."""
+    right = models.state("hf")
+    wrong = right | {Q: models.to_pairs(right[Q], models.HEADS)}
+    two = folder(tmp_path, "two", right)
+    for name, tensors, offered in (
+        ("one", wrong, False),
+        ("wrapped", {f"_orig_mod.{k}": v for k, v in wrong.items()}, True),
+    ):
+        with open_checkpoint(folder(tmp_path, name, tensors)) as source:
+            plan = understand(source)
+            document = check_document(plan.found(*against(plan, str(two)).findings))
+        assert "Not mended by fix alone" in document.verdict
+        assert bool(document.command) == offered

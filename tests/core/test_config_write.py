@@ -155,3 +155,10 @@ def test_configs_are_plain_ascii_json() -> None:
     text = retarget(plan, Target("hf")).texts["config.json"]
     assert re.fullmatch(r"[\x20-\x7e\n]+", text)
     assert json.loads(text)["note"] == "größe \u202e"
+
+
+def test_sections_of_a_head_are_kept_though_nothing_is_scaled() -> None:
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}
+    written = hf(read_config(models.config(rope_theta=..., rope_parameters=rope)))
+    assert written["rope_theta"] == 1e6
+    assert written["rope_scaling"] == {"rope_type": "default", "mrope_section": [16, 24, 24]}

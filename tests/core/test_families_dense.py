@@ -244,6 +244,23 @@ def test_what_can_not_be_known_of_a_gemma_2_of_torchtune_is_said() -> None:
     assert "layout-ambiguous" not in models.codes(understand(sent(there, "hf")))
 
 
+@pytest.mark.parametrize("layout", ["torchtune", "torchtune-0.6.1"])
+def test_our_own_report_tells_who_made_a_gemma_2(layout: str, tmp_path: Path) -> None:
+    family = BY_NAME["gemma2"]
+    start = tensors(family, head=False, optional=False)
+    plan = models.plan(start, config(family, tie_word_embeddings=True, attention_bias=False))
+    write_export(retarget(plan, Target(layout)), tmp_path / "out")
+    with open_checkpoint(tmp_path / "out") as source:
+        there = understand(source)
+        assert models.codes(there) == ["tokenizer-missing"] or models.codes(there) == []
+        assert there.layout is not None
+        assert there.layout.name == layout
+        assert models.stored(sent(there, "hf")) == models.as_bytes(start)
+        other = understand(source, Policy(stored="torchtune"))  # what the user says counts more
+        assert other.layout is not None
+        assert other.layout.name == "torchtune"
+
+
 def test_a_gemma_2_that_torchtune_s_converter_has_mixed_up(tmp_path: Path) -> None:
     """With the original beside it the cause is known, and the fix is named; told of it, nothing is wrong."""
     family = BY_NAME["gemma2"]

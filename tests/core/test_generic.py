@@ -27,7 +27,7 @@ SHAPES = {"backbone.wte.weight": (6, 4), "backbone.norm.weight": (4,)} | {
 }
 ANSWER = {
     "version": "9.9", "class": "MosaicForCausalLM", "tensors": [[k, list(v)] for k, v in SHAPES.items()],
-    "embedding": "backbone.wte.weight", "head": "lm_head.weight", "tied": True,
+    "embedding": "backbone.wte.weight", "head": "lm_head.weight", "tied": None,  # as the config says
     "buffers": ["backbone.blocks.0.mask", "backbone.blocks.1.mask"], "ignorable": [r"attn\.masked_bias$", "(", 3],
 }  # fmt: skip
 
@@ -44,7 +44,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     def ask(text: str, cancelled: Any, waiting: Any) -> dict[str, Any]:
         questions.append(json.loads(text))
-        return json.loads(json.dumps(ANSWER))
+        tied = ANSWER["tied"] if ANSWER["tied"] is not None else questions[-1]["tie_word_embeddings"]
+        return json.loads(json.dumps(ANSWER | {"tied": tied}))
 
     monkeypatch.setattr(generic, "_ask", ask)
     monkeypatch.setattr(generic, "available", lambda: True)
@@ -191,3 +192,18 @@ def test_time_goes_by_while_it_is_asked(tmp_path: Path, monkeypatch: pytest.Monk
     saved_for({"model_type": "x"}, None, seconds.append)
     assert seconds == sorted(seconds)
     assert len(seconds) >= 2
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_what_was_built_decides_whether_the_pair_is_tied(
+    tied: bool, tmp_path: Path, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In version 5 the flag at the top of a Mistral 3 counts, and not that of its text; in others it is that one."""
+    monkeypatch.setitem(ANSWER, "tied", tied)
+    head = None if tied else np.full((6, 4), 7, np.float32)
+    state = weights() if head is None else weights(**{"lm_head.weight": head})
+    plan = plan_of(tmp_path, state, tie_word_embeddings=not tied)
+    assert (plan.tie.flag, plan.tie.tied) == (tied, tied)
+    assert [f.code for f in plan.findings if f.severity != "info"] == []
+    write_export(retarget(plan, Target("hf")), tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["tie_word_embeddings"] is tied

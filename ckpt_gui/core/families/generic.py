@@ -30,7 +30,7 @@ TIMEOUT = 300.0  # seconds: importing transformers alone takes some on a slow di
 MOST_TENSORS = 2_000_000
 INSTALL = "pip install 'ckpt_gui[hf]'"
 CHILD = ["-m", "ckpt_gui.core.families.generic_child"]
-_SCHEMA = 2
+_SCHEMA = 3
 _BUFFER = "holds what transformers makes itself when it builds the model, and does not save"
 _ALWAYS = (r"(^|\.)rotary_emb\.inv_freq$", r"(^|\.)position_ids$")  # what older versions saved
 

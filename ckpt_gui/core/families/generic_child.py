@@ -59,7 +59,7 @@ def describe(raw: dict[str, Any]) -> dict[str, Any]:
     with contextlib.suppress(Exception):
         config._attn_implementation = "eager"
     with device("meta"):
-        model = _build(transformers, config, raw.get("architectures"))
+        model = _build(transformers, config, _class_names(raw))
     embedding, head = (_name_of(model, get) for get in ("get_input_embeddings", "get_output_embeddings"))
     saved = _saved(model)
     return {
@@ -68,7 +68,7 @@ def describe(raw: dict[str, Any]) -> dict[str, Any]:
         "tensors": [[name, list(shape)] for name, shape in saved.items()],
         "embedding": _on_disk(embedding, saved),
         "head": _on_disk(head, saved) or head,
-        "tied": bool(getattr(config, "tie_word_embeddings", False)),
+        "tied": _tied(model),
         "prefix": getattr(type(model), "base_model_prefix", ""),
         "buffers": sorted({name for name, _ in model.named_buffers()} - saved.keys()),
         "ignorable": _ignorable(model),
@@ -81,12 +81,20 @@ def _ignorable(model: Any) -> list[str]:
     return sorted({pattern for found in lists for pattern in found or () if isinstance(pattern, str)})
 
 
-def _build(transformers: Any, config: Any, architectures: Any) -> Any:
-    """Return a model of the class that the config names, if transformers has it; else a language model, else any."""
-    names = architectures if isinstance(architectures, list) else []
-    for name in names[:1]:
-        kind = getattr(transformers, name, None) if isinstance(name, str) and name.isidentifier() else None
-        if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel):
+def _class_names(raw: dict[str, Any]) -> list[str]:
+    """Return what a config calls its model's class; version 4 keeps that of a Qwen 2 VL in the config of its text."""
+    text = raw.get("text_config")
+    lists = (raw.get("architectures"), text.get("architectures") if isinstance(text, dict) else None)
+    return [found[0] for found in lists if isinstance(found, list) and found and isinstance(found[0], str)]
+
+
+def _build(transformers: Any, config: Any, names: list[str]) -> Any:
+    """Return a model of the first class named that takes the config; else a language model, else any."""
+    for name in names:
+        kind = getattr(transformers, name, None) if name.isidentifier() else None
+        if not isinstance(kind, type) or not issubclass(kind, transformers.PreTrainedModel):
+            continue
+        if name is names[0] or getattr(kind, "config_class", None) is type(config):
             return kind(config)
     for auto in (transformers.AutoModelForCausalLM, transformers.AutoModel):
         with contextlib.suppress(ValueError, KeyError):
@@ -106,12 +114,24 @@ def _name_of(model: Any, get: str) -> str | None:
     return f"{own}.weight" if own and f"{own}.weight" in names else next(iter(names), None)
 
 
+def _tied(model: Any) -> bool:
+    """Return True if input and output embedding are one once the model is built.
+
+    Not what the config says at its top: where a model of images wraps one of text, the latter's flag decides.
+    """
+    model.tie_weights()
+    try:
+        return model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    except (AttributeError, NotImplementedError, TypeError):
+        return False  # it has no output embedding
+
+
 def _on_disk(name: str | None, saved: dict[str, tuple[int, ...]]) -> str | None:
-    """Return the name on disk: itself, or one whose end is the same where prefixes are renamed."""
+    """Return the name on disk: itself, or one whose end is the same where prefixes are renamed or put before it."""
     if name is None or name in saved:
         return name
     parts = name.split(".")
-    ends = [".".join(parts[i:]) for i in range(1, len(parts) - 1)]
+    ends = [".".join(parts[i:]) for i in range(len(parts) - 1)]
     return next((key for end in ends for key in saved if key.endswith("." + end)), None)
 
 

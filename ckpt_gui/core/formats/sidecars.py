@@ -61,18 +61,27 @@ def read_sidecars(
         name: _read_found(folder, name, problems) for name in (CONFIG, PARAMS, GENERATION, ADAPTER) if name in names
     }
     if config is not None:
-        named = config if isinstance(config, Mapping) else read_json(os.fspath(config))
+        named = config if isinstance(config, Mapping) else read_json(_config_in(os.fspath(config)))
         for other in (CONFIG, PARAMS):  # what the user names stands alone
             parsed.pop(other, None)
         parsed[_kind_of(named)] = named
     tokenizer = tuple(n for n in (*TOKENIZER, *TOKENIZER_EXTRAS) if n in names)
     carried = tokenizer + tuple(n for n in OTHERS if n in names)
-    origin = _read_origin(folder, names, problems) if config is None else None
+    report = _read_found(folder, REPORT, problems) if REPORT in names else None
+    origin, stored = _of_export(report or {})
     found = Sidecars(
-        folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin, tokenizer, carried,
+        folder, parsed.get(CONFIG), parsed.get(PARAMS), parsed.get(GENERATION), origin if config is None else None,
+        tokenizer, carried,
         parsed.get(ADAPTER), MODULES in names, _read_lit(folder, problems) if LIT in names and config is None else None,
+        stored,
     )  # fmt: skip
     return found, tuple(problems)
+
+
+def _config_in(path: str) -> str:
+    """Return the config in a folder that was named instead of a file; anything else as it is."""
+    inside = (os.path.join(path, name) for name in (CONFIG, PARAMS))
+    return next(filter(os.path.isfile, inside), path) if os.path.isdir(path) else path
 
 
 def read_json(path: str) -> Mapping[str, Any]:
@@ -135,9 +144,7 @@ def _kind_of(config: Mapping[str, Any]) -> str:
     return PARAMS if "n_layers" in config and "model_type" not in config else CONFIG
 
 
-def _read_origin(folder: str, names: frozenset[str], problems: list[Finding]) -> Mapping[str, Any] | None:
-    if REPORT not in names:
-        return None
-    report = _read_found(folder, REPORT, problems) or {}
-    origin = report.get("source_config")
-    return origin if isinstance(origin, dict) else None
+def _of_export(report: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str | None]:
+    """Return what an earlier export's report says of its source's config, and of the layout that was written."""
+    origin, layout = report.get("source_config"), report.get("layout")
+    return origin if isinstance(origin, dict) else None, layout if isinstance(layout, str) else None

@@ -10,7 +10,7 @@ from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.keys import anonymous, bind, template
 from ckpt_gui.core.merging.work import Work
-from ckpt_gui.core.passes.adapter_findings import scaled_biases, scales, unbiased, unmatched
+from ckpt_gui.core.passes.adapter_findings import from_base, other_base, scaled_biases, scales, unbiased, unmatched
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.dims import find_dims
 from ckpt_gui.core.plan import Dropped, Plan, Tie, account
@@ -36,7 +36,11 @@ def finished(work: Work, adapter_plan: Plan, moved: Mapping[int, TensorRef]) -> 
         work.findings.append(unmatched(work.stuck, total, "the base"))
     if work.unbiased:
         work.findings.append(unbiased(work.unbiased, "the base"))
-    told = (f for f in adapter_plan.findings if f.blocking or f.code.startswith("adapter-"))
+    if (begun := from_base(work.adapter)) is not None:
+        work.findings.append(begun.replace(severity="error", blocking=True))
+    if (other := other_base(work.adapter, _class_of(plan))) is not None:
+        work.findings.append(other)
+    told = (f for f in adapter_plan.findings if f.blocking or (f.code.startswith("adapter-") and f.severity != "info"))
     biased = [x.module for x in work.adapter.loras if x.lengths is not None and f"{x.module}.bias" in work.stored]
     if (odd := scaled_biases(work.adapter, biased)) is not None:
         work.findings.append(odd)
@@ -97,6 +101,12 @@ def _tie(work: Work, plan: Plan) -> Tie:
     ends = {e.key: e.ref for e in plan.entries if e.key in (plan.family.role("embedding"), plan.family.role("head"))}
     embedding, head = (ends.get(plan.family.role(role) or "") for role in ("embedding", "head"))
     return Tie(tie.flag, tie.flag_from, embedding, head, "different", False)
+
+
+def _class_of(plan: Plan) -> str:
+    """Return the class that the base's config names; empty where it names none."""
+    named = plan.config.raw.get("architectures") if plan.config else None
+    return str(named[0]) if isinstance(named, list) and named else ""
 
 
 def _shapes(entries: list[Entry] | tuple[Entry, ...]) -> dict[str, tuple[int, ...]]:

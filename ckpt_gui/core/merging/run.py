@@ -14,6 +14,9 @@ from ckpt_gui.core.merging.work import Work
 from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT
 from ckpt_gui.core.plan import Plan
 
+# Layouts with the names that modules have in memory, which PEFT takes, where those of the files are others.
+IN_MEMORY = ("hf-memory", "hf-fused")
+
 
 def merge_adapter(plan: Plan, adapter_plan: Plan) -> Plan:
     """Return the plan of a base with an adapter merged into it.
@@ -62,7 +65,10 @@ def _layout(plan: Plan, adapter: Adapter) -> Layout | None:
         raise CheckpointError(
             "adapter-unmatched", f"{plan.family.title} has no layout {name}, whose names the adapter has."
         )
-    return numbered_by_hub(layout, plan.family, (e.key for e in plan.entries))[0]
+    keys = [e.key for e in plan.entries]
+    ways = [layout, *(w for n in IN_MEMORY if name == "hf" and (w := plan.family.layout(n)))]
+    numbered = [numbered_by_hub(way, plan.family, keys)[0] for way in ways]
+    return max(numbered, key=lambda way: Work(plan, adapter, plan.source, way).most_found())  # the first of equals
 
 
 def _first(adapter: Adapter) -> str:

@@ -71,11 +71,21 @@ class Work:
         made = to_layout(self.plan.entries, self.layout, self.plan)[0] if self.layout else self.plan.entries
         self.stored = {e.key: e for e in (*self.plan.unmapped, *made)}
 
+    def most_found(self) -> int:
+        """Return how many of the adapter's modules are in the base, with the prefix that fits best."""
+        return max(self._found(self._names()))
+
+    def _names(self) -> list[str]:
+        modules = [x.module for x in self.adapter.loras] + [x.module for x in self.adapter.tokens]
+        return [f"{module}.weight" for module in modules] or list(self.adapter.whole)
+
+    def _found(self, names: list[str]) -> list[int]:
+        return [sum(_move(name, move) in self.stored for name in names) for move in _MOVES]
+
     def fit_names(self) -> None:
         """Give the adapter's modules the prefix that the base has."""
-        modules = [x.module for x in self.adapter.loras] + [x.module for x in self.adapter.tokens]
-        names = [f"{module}.weight" for module in modules] or list(self.adapter.whole)
-        counts = [sum(_move(name, move) in self.stored for name in names) for move in _MOVES]
+        names = self._names()
+        counts = self._found(names)
         best = _MOVES[counts.index(max(counts, default=0))]
         if best == ("", "") or not max(counts):
             return

@@ -15,7 +15,7 @@ from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.merge_ops import MergeBias, MergeLora
 from ckpt_gui.core.ops import Cast
-from ckpt_gui.core.passes.adapter_findings import findings_of, scales, strange_rows, unbiased, unmatched
+from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT, findings_of, scales, strange_rows, unbiased, unmatched
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.replace_ops import PutRows
 from ckpt_gui.core.shape_ops import Transpose
@@ -26,6 +26,8 @@ LAYOUTS = {
     "torchtune": Layout("torchtune-adapter", (), source="torchtune 0.6.1 modules/peft"),
     "litgpt": Layout("litgpt-adapter", (), source="litgpt 0.5.11 lora.py"),
 }
+# Name of an adapter's layout → that of the weights which its modules are called after, in whose order its rows are.
+WEIGHTS = {layout.name: BASE_LAYOUT[style] for style, layout in LAYOUTS.items()}
 
 
 def find_adapter(plan: Plan) -> Plan:

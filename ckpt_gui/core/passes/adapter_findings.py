@@ -11,6 +11,9 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
 
 BASE_LAYOUT = {"peft": "hf", "torchtune": "torchtune", "litgpt": "litgpt"}  # whose names an adapter's modules have
+# Ways to begin (`init_lora_weights`) in which PEFT takes the first B · A away from the base when it loads an adapter:
+# the change is not B · A then. Source: peft 0.15 `tuners/lora/layer.py`, `update_layer`.
+_FROM_BASE = ("pissa", "olora", "corda", "loftq")
 _ALPHA = "Give it with --lora-alpha N, as it was in training; adapter_config.json would have it as lora_alpha."
 
 
@@ -93,6 +96,7 @@ def findings_of(plan: Plan, adapter: Adapter) -> list[Finding]:
         _ranks(adapter),
         _lost_rows(adapter),
         _packed(adapter),
+        from_base(adapter),
     ]
     if adapter.bare:
         text = f"The adapter's keys lack the leading `{PREFIX}`: PEFT would find none of them and use the base alone."
@@ -176,6 +180,38 @@ def _packed(adapter: Adapter) -> Finding | None:
     )
     text += ", and the file does not tell how they are cut for each: they are not merged here."
     return Finding("adapter-unmatched", "warning", text, fix="Merge it with the PEFT that made it (merge_and_unload).")
+
+
+def from_base(adapter: Adapter) -> Finding | None:
+    """Return the finding that an adapter began as a part of its base: a note, for an adapter as it is."""
+    begun = adapter.config.get("init_lora_weights")
+    if adapter.inside or not isinstance(begun, str) or not begun.lower().startswith(_FROM_BASE):
+        return None
+    text = (
+        f"The adapter began as a part of its base (init_lora_weights: {safe_text(begun, 40)}): PEFT takes that part "
+        "away from the base when it loads it, and what training changed is not B · A alone."
+    )
+    fix = (
+        "Merge it with PEFT (merge_and_unload), or save it with path_initial_model_for_weight_conversion. If the base "
+        "is what was left of it, set init_lora_weights to true in adapter_config.json."
+    )
+    return Finding("adapter-scale", "info", text, tuple(x.a.key for x in adapter.loras), fix)
+
+
+def other_base(adapter: Adapter, kind: str) -> Finding | None:
+    """Return the finding that an adapter was trained on a model of another class than its base's.
+
+    Args:
+        adapter: The adapter.
+        kind: The class that the base's config names; empty where it names none.
+    """
+    told = adapter.config.get("auto_mapping")
+    trained = told.get("base_model_class") if isinstance(told, dict) else None
+    if not isinstance(trained, str) or not kind or trained == kind:
+        return None
+    text = f"adapter_config.json says that the adapter was trained on a {safe_text(trained, 60)}; the base is a "
+    fix = "Take the base that the adapter was trained on; where shapes fit, nothing else tells."
+    return Finding("adapter-unmatched", "warning", f"{text}{safe_text(kind, 60)}.", fix=fix)
 
 
 def _ranks(adapter: Adapter) -> Finding | None:

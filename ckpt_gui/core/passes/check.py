@@ -296,6 +296,6 @@ def _no_config(plan: Plan) -> list[Finding]:
     settled = plan.policy.heads or (plan.known and "heads" in plan.dims)
     lost = "the rotary base" if settled else "head counts and rotary base"
     text = f"No config.json or params.json lies beside the weights: {lost} can not be known."
-    fix = "Name one with --config FILE, or a folder that has it with --base DIR"
+    fix = "Name one with --config FILE (fix takes a folder that has it, too, with --base DIR)"
     fix += "." if settled else "; head counts alone with --heads."
     return [Finding("config-missing", "info", text, fix=fix)]

@@ -86,6 +86,11 @@ def detect(plan: Plan) -> Plan:
         if other is None:
             return plan.found(_wrong_layout(plan.policy.stored, match))
         match = other
+    text, fix = match.layout.caution
+    named = plan.source.sidecars.stored if text and plan.policy.stored is None else None
+    if named and (other := _as_told(match, named, counts)):
+        match, text = other, ""
+        plan = plan.explained(f"EXPORT_REPORT.json says that it was written as {safe_text(named, 40)}.")
     layout = numbered_by_keys(match.layout, (e.key for e in plan.entries))
     plan = plan.replace(family=match.family, layout=layout, prefix=match.prefix)
     plan = with_task(plan.explained(_layout_evidence(match), sentence, *_row_order(match)), counts, shapes)
@@ -93,13 +98,12 @@ def detect(plan: Plan) -> Plan:
     if models:
         plan = plan.replace(known=tuple(model.name for model in models)).explained(told(models))
     plan = plan.found(doubt) if doubt else plan
-    text, fix = match.layout.caution
     plan = plan.found(Finding("layout-ambiguous", "info", text, fix=fix)) if text else plan
     return plan.found(_prefix_finding(match)) if plan.prefix else plan
 
 
 def _as_told(match: Match, stored: str, counts: Counter[str]) -> Match | None:
-    """Return the match in the layout that the user says the file has, or None if its keys do not fit it as well."""
+    """Return the match in the layout that the user or an export's report names; None if its keys fit it less well."""
     layout = match.family.layout(stored)
     if layout is None or count_matches(counts, layout, match.prefix) < match.matched:
         return None
@@ -167,7 +171,7 @@ def _choose(
         origin = plan.config.origin if plan.config else ""
         return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
     if types:
-        return None, "", _no_table(next((t for t in types if for_model_type(t)), types[0]), plan)
+        return None, "", _no_table(types[0], plan)
     if plan.config and (own := _by_params(plan.config, matches)):
         return own, f"params.json has the fields of {own.family.title}'s own files.", None
     fitting = tuple(m for m in matches if m.lacking == matches[0].lacking)

@@ -22,6 +22,8 @@ def judge_ties(plan: Plan) -> Plan:
         return plan
     embedding, head = _by_role(plan, "embedding"), _by_role(plan, "head")
     flag, where = plan.config.tie_flag(plan.family.tie_default) if plan.config else (None, "")
+    if plan.family.exact and plan.config:  # which of two flags decides is the model's own affair: it was built
+        flag, where = plan.family.tie_default, f"as transformers builds {plan.family.title}"
     state = _state(plan, embedding, head)
     tie = Tie(flag, where, embedding.ref if embedding else None, head.ref if head else None, state)
     tie = _with_verdict(plan, tie)

@@ -24,6 +24,7 @@ NO_REFERENCE = (
     "Whether the rows of q and k lie in the order that their names say, and whether norms or gate and up have changed "
     "places, can not be seen in one file: --against compares it with another checkpoint."
 )
+STAYS = ("rope-permuted", "values-reordered", "tensors-swapped")  # beside a reference; an export mends none of them
 
 
 def check_document(plan: Plan, beside: Against | None = None, scanned: Scan | None = None) -> Document:
@@ -106,6 +107,8 @@ def _verdict(plan: Plan) -> tuple[str, Style]:
     if state == "fixable" and plan.layout is None:
         does = "takes the wrappers off and changes nothing else" if plan.wrappers else "would only copy it"
         return f"Not recognised: it can be looked at, but not converted; fix {does}.", "warning"
+    if state == "fixable" and any(f.code in STAYS for f in plan.findings):
+        return "Not mended by fix alone, which carries values as they are: do what is said above first.", "error"
     if state == "fixable":
         return "Fixable: fix writes it whole into a new folder and leaves the source as it is.", "warning"
     if state == "blocked":
@@ -118,6 +121,8 @@ def _verdict(plan: Plan) -> tuple[str, Style]:
 def next_export(plan: Plan) -> Export | None:
     """Return the export that mends a checkpoint; None if nothing is to be mended, or nothing can be done about it."""
     if status(plan) != "fixable" or (plan.layout is None and not plan.wrappers):
+        return None
+    if all(f.code in STAYS for f in plan.findings if f.severity != "info"):
         return None
     from ckpt_gui.core.export import Target
     from ckpt_gui.core.retarget import retarget

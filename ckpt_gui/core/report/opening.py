@@ -86,6 +86,8 @@ def _adapter(plan: Plan, adapter: Adapter) -> str:
     text += f" ({', '.join(safe_text(t, 40) for t in targets[:10])}{', …' if len(targets) > 10 else ''})"
     text += f": {scales(adapter)}"
     text += ", rslora" if adapter.config.get("use_rslora") is True else ""
+    trained = adapter.config.get("base_model_name_or_path")
+    text += f"; trained on {safe_text(trained, 80)}" if isinstance(trained, str) and trained else ""
     whole = [safe_text(name, 80) for name in adapter.whole]
     return text + (f"; stored whole: {', '.join(whole[:4])}{', …' if len(whole) > 4 else ''}." if whole else ".")
 
