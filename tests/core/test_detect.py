@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.families.registry import FAMILIES
+from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.plan import account
+from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 
@@ -137,3 +140,15 @@ def test_a_broken_config_is_told() -> None:
 
 def test_families_have_a_hub() -> None:
     assert all(family.layouts[0].name == "hf" for family in FAMILIES)
+
+
+def test_a_whole_without_a_table_is_named_and_not_its_text() -> None:
+    keys = [f"vision.block.{n}.proj" for n in range(40)] + [f"language_model.{key}" for key, *_ in models.names("hf")]
+    raw = {"model_type": "llava", "text_config": models.config()}
+    found = models.finding(normalise(models.source({k: np.zeros(1, np.float32) for k in keys}, raw)), "unknown-layout")
+    assert "says model_type llava, a family without a table" in found.message
+
+
+def test_a_layout_that_a_family_does_not_have_is_answered_with_those_that_it_has() -> None:
+    export = retarget(models.model("hf"), Target("nanogpt"))
+    assert "meta, torchtune" in (models.finding(export, "unknown-layout").fix or "")

@@ -412,3 +412,20 @@ def test_pairs_of_fused_weights_for_torchtune(dora: bool, tmp_path: Path, capsys
     out = merged(tmp_path / "hf", tmp_path / "there", tmp_path / "out")
     capsys.readouterr()
     assert_same_logits(logits_of(tiny.load(out)), logits_of(trained))
+
+
+def test_names_in_memory_fit_a_base_with_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """PEFT calls the modules of a Gemma 3 as they are in memory: text and images have moved, each in its own way."""
+    from tests.oracles.test_gemma3_vision import make
+
+    model = make()
+    model.save_pretrained(tmp_path / "base")
+    trained = adapted(model, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear"))
+    trained.save_pretrained(tmp_path / "adapter")
+    out = merged(tmp_path / "base", tmp_path / "adapter", tmp_path / "out")
+    capsys.readouterr()
+    trained.merge_and_unload().save_pretrained(tmp_path / "wanted")
+    found, wanted = (load_file(folder / "model.safetensors") for folder in (out, tmp_path / "wanted"))
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert_near(found[name], tensor)
