@@ -24,6 +24,12 @@ MOST_RINGS = 50  # blocks that are pointed at; where there are more, they are se
 SMALL = 32  # a picture of fewer blocks each way has blocks large enough to be seen
 
 
+def odd_text(found: HeatMap) -> str:
+    """Return how many elements are not finite, to be put behind a title; empty if there is none."""
+    bad = int(found.bad.sum())
+    return f"; {bad:,} not finite" if bad else ""
+
+
 class HeatPlot(Plot):
     """One layer of a heat map. Axes count rows and columns of the tensor, so that a zoom can ask for that part.
 
@@ -36,12 +42,21 @@ class HeatPlot(Plot):
         self.bar = self.figure.colorbar(self.image, ax=self.axes, pad=0.02)
         self.axes.set_xlabel("column")
         self.axes.set_ylabel("row")
-        self.axes._left_title.set_wrap(True)  # type: ignore[attr-defined]  # has no public name; beside another map it is long
         self.rings: PathCollection | None = None
         self.layer: Layer = "mean"
 
     def show(self, found: HeatMap, layer: Layer = "mean") -> None:
         """Show a heat map, or its other layer."""
+        self.draw(found, layer)
+        titled(self.axes, f"{self.what(found)}{odd_text(found)}")
+
+    def what(self, found: HeatMap) -> str:
+        """Return what is shown, for a title."""
+        exact = "Values" if found.true_values and self.layer == "mean" else _TITLES[self.layer]
+        return exact if found.true_values else f"{exact} of {found.row_step} × {found.column_step}"
+
+    def draw(self, found: HeatMap, layer: Layer) -> None:
+        """Show a heat map without a title."""
         self.layer = layer
         values = found.mean if layer == "mean" else found.abs_max
         self.image.set_data(np.ma.masked_where((found.bad > 0) | np.isnan(values), values))
@@ -51,11 +66,6 @@ class HeatPlot(Plot):
         self.image.set_clim(-largest if layer == "mean" else 0.0, largest)
         self._ring(found)
         self._colour()
-        exact = "Values" if found.true_values and layer == "mean" else _TITLES[layer]
-        step = "" if found.true_values else f" of {found.row_step} × {found.column_step}"
-        bad = int(found.bad.sum())
-        odd = f"; {bad:,} not finite" if bad else ""
-        titled(self.axes, f"{exact}{step}{odd}")
 
     def _ring(self, found: HeatMap) -> None:
         """Point at the few blocks that are not finite: one of 65,536 is no more than a dot."""
@@ -100,8 +110,10 @@ class HeatPairPlot(Plot):
     def show(self, found: HeatMap) -> None:
         """Show a heat map, or a part of one."""
         self.found = found
-        self.mean.show(found, "mean")
-        self.largest.show(found, "abs_max")
+        self.mean.draw(found, "mean")
+        self.largest.draw(found, "abs_max")
+        titled(self.mean.axes, self.mean.what(found))
+        titled(self.largest.axes, f"Largest |x|{odd_text(found)}")  # short: each has half of the width
         self._write_values(found)
 
     def recolour(self, palette: Palette, size: float | None = None) -> None:

@@ -194,3 +194,10 @@ def test_closing_forgets(page: PlotsPage, qtbot: QtBot) -> None:
     assert page._shown == {}
     assert page.choice.ref is None
     assert not page.stack.isVisible()
+
+
+def test_the_rows_of_buttons_are_not_wide(page: PlotsPage, qtbot: QtBot) -> None:
+    kinds = sum(each.sizeHint().width() for each in page.buttons.values()) + page.target.sizeHint().width()
+    assert page.copy_button.parentWidget() is page
+    page.turn_to("cast")
+    assert page.minimumSizeHint().width() <= kinds + 80  # no other button stands in that row

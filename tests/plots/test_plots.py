@@ -23,6 +23,7 @@ from ckpt_gui.plots import (
     FORMATS,
     LIGHT,
     CastPlot,
+    HeatPairPlot,
     HeatPlot,
     HistogramPlot,
     HistogramSide,
@@ -144,6 +145,9 @@ def test_a_heat_map_keeps_the_numbers_of_rows_and_marks_what_is_not_finite() -> 
     plot.show(heat_map(source, ref, rows=(10, 20), columns=(5, 9)))
     assert plot.image.get_extent() == [4.5, 8.5, 19.5, 9.5]
     assert "Values" in texts(plot.figure)
+    pair = HeatPairPlot(new_figure())
+    pair.show(found)
+    assert {"Mean of blocks of 3 × 4", "Largest |x|; 600 not finite"} <= set(texts(pair.figure))
     plot.recolour(DARK)
     plot.show(dataclasses.replace(found, mean=np.full((2, 2), np.nan), bad=np.ones((2, 2), np.int64)))
     drawn(plot.figure)

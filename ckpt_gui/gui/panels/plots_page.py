@@ -56,7 +56,8 @@ class PlotsPage(QWidget):
         }
         self.zoom = HeatZoom(self.canvases["heat"])
         self.job = JobBar(session.jobs)
-        self.message, self.hint = plain_label(), plain_label(muted=True, wrap=False)
+        self.message, self.hint = plain_label(), plain_label(muted=True)
+        self.hint.setMinimumHeight(2 * self.hint.fontMetrics().lineSpacing())  # what is under the mouse moves nothing
         self.copy_button, self.save_button = button(self.tr("Copy picture")), button(self.tr("Save numbers…"))
         self.buttons = self._make_buttons()
         self._lay_out()
@@ -87,16 +88,18 @@ class PlotsPage(QWidget):
         kinds.addSpacing(GRID)
         kinds.addWidget(self.target)
         kinds.addStretch()
-        kinds.addWidget(self.copy_button)
-        kinds.addSpacing(GRID)
-        kinds.addWidget(self.save_button)
+        head = QHBoxLayout()  # two rows that are about as wide: the window need not grow with large letters
+        head.setSpacing(GRID)
+        head.addWidget(self.choice, 1)
+        head.addWidget(self.copy_button)
+        head.addWidget(self.save_button)
         self.stack = QStackedWidget()
         for canvas in self.canvases.values():
             self.stack.addWidget(canvas)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(GRID)
-        column.addWidget(self.choice)
+        column.addLayout(head)
         column.addLayout(kinds)
         for line in (self.message, self.job):
             column.addWidget(line)
