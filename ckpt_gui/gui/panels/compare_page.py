@@ -68,7 +68,7 @@ class ComparePage(QWidget):
     def _lay_out(self) -> None:
         steps = QHBoxLayout()
         steps.setSpacing(GRID)
-        steps.addWidget(self.message, 1)
+        steps.addStretch()
         for widget in (self.report_button, self.rank_button, self.previous_button, self.next_button):
             steps.addWidget(widget)
         self.listing = QWidget()
@@ -98,6 +98,7 @@ class ComparePage(QWidget):
         column.setSpacing(GRID)
         column.addWidget(self.head)
         column.addWidget(self.job)
+        column.addWidget(self.message)
         column.addLayout(steps)
         column.addWidget(self.split, 1)
         column.addStretch()

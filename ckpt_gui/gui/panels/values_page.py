@@ -71,12 +71,16 @@ class ValuesPage(QWidget):
         name.setBuddy(self.index)
         second.addWidget(name)
         second.addWidget(self.index, 1)
-        for widget in (self.token, self.copy_button, self.save_button):
-            second.addWidget(widget)
+        second.addWidget(self.token)
+        first = QHBoxLayout()
+        first.setSpacing(GRID)
+        first.addWidget(self.choice, 1)
+        for widget in (self.copy_button, self.save_button):
+            first.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(GRID)
-        column.addWidget(self.choice)
+        column.addLayout(first)
         column.addLayout(second)
         for each in (self.message, self.job):
             column.addWidget(each)
