@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.folder import SHARD, list_all
+from ckpt_gui.core.formats.npy_header import MAGIC as NUMPY
 from ckpt_gui.core.formats.pickle_files import is_pickle
 from ckpt_gui.core.formats.registry import IsCancelled, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import check_link
@@ -79,10 +80,10 @@ def _unsafe_in(folder: str, name: str) -> list[Finding]:
 
 
 def _begins_like_one(path: str) -> bool:
-    """True if a file begins like a pickle or an archive: a film beside the weights is not read for what it names."""
+    """True if a file begins like a pickle, an array or an archive: a film is not read for what it names."""
     file = HeldFile(path)
     try:
         head = file.read(0, min(file.size, HEAD))
     finally:
         file.close()
-    return head.startswith(b"PK\3\4") or is_pickle(head) or is_tar(head)
+    return head.startswith((b"PK\3\4", NUMPY)) or is_pickle(head) or is_tar(head)

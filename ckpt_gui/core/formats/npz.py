@@ -18,6 +18,7 @@ from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.checked import Checked
 from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.npy_header import MAGIC, MAX_START, data_start, header_width
 from ckpt_gui.core.formats.pickle_files import unsafe_in
 from ckpt_gui.core.formats.torch_file import TorchFile
 from ckpt_gui.core.formats.torch_zip import ZipReader, record_checksums
@@ -27,8 +28,6 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.strides import normal_strides
 from ckpt_gui.core.tensors import TensorRef
 
-MAGIC = b"\x93NUMPY"
-MAX_HEADER = 10_000  # as numpy itself
 MAX_OBJECTS = 8 << 20  # of an array of objects that is looked through
 _TYPES = {
     **{f"f{d.itemsize}": d.name for d in DTYPES if d.name in ("fp16", "fp32", "fp64")},
@@ -134,8 +133,8 @@ def _read(archive: Archive, name: str, lost: list[str] | None) -> TorchFile:
 
 def _read_member(reader: NpzReader, record: Record, file: str) -> TensorRef | str:
     """Return the array of a member, or what it holds instead."""
-    head = reader.head(record, MAX_HEADER + 12)
-    width, start = _header_width(head), _data_start(head)
+    head = reader.head(record, MAX_START)
+    width, start = header_width(head), data_start(head)
     if head[:6] != MAGIC or head[6] not in (1, 2, 3) or not 8 + width < start <= len(head):
         raise _damaged(reader.archive, record, "is no array")
     descr, fortran, shape = _parse_header(reader, record, head[8 + width : start])
@@ -154,16 +153,6 @@ def _read_member(reader: NpzReader, record: Record, file: str) -> TensorRef | st
     return TensorRef(record.name.removesuffix(".npy"), dtype.name, shape, (), file, record.name, start, strides)
 
 
-def _header_width(head: bytes) -> int:
-    return 2 if head[6:7] == b"\x01" else 4
-
-
-def _data_start(head: bytes) -> int:
-    """Return where the numbers of an array begin."""
-    width = _header_width(head)
-    return 8 + width + int.from_bytes(head[8 : 8 + width], "little")
-
-
 def _parse_header(reader: NpzReader, record: Record, text: bytes) -> tuple[Any, bool, tuple[int, ...]]:
     try:
         header = ast.literal_eval(text.decode("utf-8").strip())
@@ -180,9 +169,9 @@ def _parse_header(reader: NpzReader, record: Record, text: bytes) -> tuple[Any, 
 
 def _unsafe_objects(reader: NpzReader, record: Record) -> tuple[str, ...]:
     """Return what the pickle inside an array of objects would run."""
-    head = reader.head(record, MAX_HEADER + 12)
-    start = _data_start(head)
-    descr, _, _ = _parse_header(reader, record, head[8 + _header_width(head) : start])
+    head = reader.head(record, MAX_START)
+    start = data_start(head)
+    descr, _, _ = _parse_header(reader, record, head[8 + header_width(head) : start])
     if "O" not in str(descr) or record.size > MAX_OBJECTS or record.packed > MAX_OBJECTS:
         return ()
     return unsafe_in(reader.archive.content(record, MAX_OBJECTS)[start:])

@@ -10,6 +10,7 @@ import re
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.npy_header import MAX_START, data_start, may_hold_objects
 from ckpt_gui.core.formats.pickle_load import PickleError, load_pickle
 from ckpt_gui.core.keys import safe_text
 
@@ -28,6 +29,15 @@ def find_unsafe(file: HeldFile) -> tuple[str, ...]:
     return unsafe_in(file.read(0, min(file.size, MAX_BYTES)))
 
 
+def find_unsafe_objects(file: HeldFile) -> tuple[str, ...]:
+    """Return what the array of objects in a NumPy array file would run; nothing for an array of numbers."""
+    head = file.read(0, min(file.size, MAX_START))
+    if not may_hold_objects(head):
+        return ()
+    start = min(data_start(head), file.size)
+    return unsafe_in(file.read(start, min(file.size - start, MAX_BYTES)))
+
+
 def unsafe_in(data: bytes) -> tuple[str, ...]:
     """Return what the pickles at the start of some bytes would run in a permissive loader."""
     unsafe: dict[str, None] = {}
@@ -43,8 +53,8 @@ def unsafe_in(data: bytes) -> tuple[str, ...]:
     return tuple(unsafe)
 
 
-def refusal(file: HeldFile, unsafe: tuple[str, ...]) -> CheckpointError:
-    """Return the error for a bare pickle."""
+def refusal(file: HeldFile, unsafe: tuple[str, ...], what: str = "is a pickle that") -> CheckpointError:
+    """Return the error for a bare pickle, or for `what` else holds one."""
     shown = show_path(file.path)
     if not unsafe:
         message = f"{shown} is a pickle that torch did not write, not a checkpoint that can be read here."
@@ -52,7 +62,7 @@ def refusal(file: HeldFile, unsafe: tuple[str, ...]) -> CheckpointError:
     names = ", ".join(safe_text(name, 80) for name in unsafe[:8])
     return CheckpointError(
         "unsafe-pickle",
-        f"{shown} is a pickle that would run code in a permissive loader: it names {names}. Nothing was run here.",
+        f"{shown} {what} would run code in a permissive loader: it names {names}. Nothing was run here.",
         fix="Do not load the file with anything.",
         path=file.path,
     )

@@ -13,7 +13,8 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.lfs import Pointer, find_object, is_pointer, parse_pointer
-from ckpt_gui.core.formats.pickle_files import find_unsafe, is_pickle, refusal
+from ckpt_gui.core.formats.npy_header import MAGIC as NUMPY
+from ckpt_gui.core.formats.pickle_files import find_unsafe, find_unsafe_objects, is_pickle, refusal
 from ckpt_gui.core.formats.tar_archive import is_tar
 from ckpt_gui.core.keys import safe_text
 
@@ -31,7 +32,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-    (b"\x93NUMPY", "a NumPy array file"),
+    (NUMPY, "a NumPy array file"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"BZh", "a bzip2 archive"),
     (b"\xfd7zXZ\x00", "an xz archive"),
@@ -146,6 +147,8 @@ def _is_zero(file: HeldFile) -> bool:
 
 
 def _refuse_others(file: HeldFile, head: bytes) -> None:
+    if head.startswith(NUMPY) and (unsafe := find_unsafe_objects(file)):
+        raise refusal(file, unsafe, "is a NumPy array of objects that")
     for magic, what in _MAGIC:
         if head.startswith(magic):
             raise _refusal(file, what)

@@ -72,6 +72,39 @@ def test_arrays_of_objects_are_named_and_never_opened(tmp_path):
     assert not canary.exists()
 
 
+@pytest.mark.case(52)
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("descr", ["|O", "O", [("a", "<f4"), ("b", "O")]])
+def test_an_array_of_objects_in_a_file_of_its_own(tmp_path, version, descr):
+    attack = b.pickled(b.call(b.name("os", "system"), b.text("true")))
+    header = {"descr": descr, "fortran_order": False, "shape": (1,)}
+    path = b.write(tmp_path / "x.npy", member(header, attack, version))
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(path)
+    assert caught.value.code == "unsafe-pickle"
+    assert "x.npy is a NumPy array of objects that would run code" in caught.value.message
+    assert "os.system" in caught.value.message
+    b.write(tmp_path / "model.safetensors", b.safetensors_bytes({"w": W}))
+    with open_checkpoint(tmp_path) as source:
+        assert [p.code for p in source.problems] == ["unsafe-pickle"]
+        assert source.problems[0].message.startswith("x.npy, beside the weights, would run code")
+
+
+def test_an_escape_in_the_header_hides_nothing(tmp_path):
+    attack = b.pickled(b.call(b.name("os", "system"), b.text("true")))
+    header = b"{'descr': '|\\x4f', 'fortran_order': False, 'shape': (1,)}"
+    with pytest.raises(CheckpointError, match="would run code"):
+        open_checkpoint(b.write(tmp_path / "x.npy", member(header, attack)))
+
+
+@pytest.mark.parametrize("values", [W, np.array(["plain"], dtype=object)])
+def test_an_array_that_runs_nothing_is_no_checkpoint(tmp_path, values):
+    np.save(tmp_path / "x.npy", values)
+    with pytest.raises(CheckpointError, match="is a NumPy array file") as caught:
+        open_checkpoint(tmp_path / "x.npy")
+    assert caught.value.code == "not-a-checkpoint"
+
+
 def member(header, data=b"", version=1):
     text = header if isinstance(header, bytes) else repr(header).encode()
     return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 if version == 1 else 4, "little") + text + data
