@@ -17,13 +17,20 @@ from ckpt_gui.core.keys import safe_text
 
 _NATIVE = re.compile(r"consolidated(\.\d\d\.pth?|(-\d+-of-\d+)?\.safetensors)\Z")
 _STEP = re.compile(r"checkpoint-\d{1,12}\Z")
+_CONTAINERS = (".safetensors", ".bin")
+_STEMS = ("model", "pytorch_model")
 TAKE = "Remove what is stale; --take FILE shows the model that a file belongs to."
 
 
 def others_beside(folder: str, choice: Choice) -> list[Finding]:
     """Return a finding for each other model in a folder."""
     names = list_all(folder)
-    return [*_native(folder, names, choice), *_sets(folder, names, choice), *_steps(folder, names)]
+    return [
+        *_native(folder, names, choice),
+        *_sets(folder, names, choice),
+        *_containers(names, choice),
+        *_steps(folder, names),
+    ]
 
 
 def _native(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
@@ -43,10 +50,11 @@ def _native(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
 
 
 def _sets(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
-    """Name shards that are not among those that are shown; a second container of the same model is usual and is not."""
+    """Name shards of the same container that are not among those that are shown."""
     own = {name[name.rfind(".") :] for name in choice.files}
     here = {(m["stem"], m["count"]) for m in map(SHARD.match, (*choice.files, *choice.missing)) if m}
-    found = [m for m in map(SHARD.match, names) if m and m["suffix"] in own and m.string not in choice.files]
+    known = {*choice.files, *choice.missing}  # what is missing is told of, though a folder may have its name
+    found = [m for m in map(SHARD.match, names) if m and m["suffix"] in own and m.string not in known]
     strays = [m.string for m in found if (m["stem"], m["count"]) in here]
     others = [m.string for m in found if (m["stem"], m["count"]) not in here and not _NATIVE.match(m.string)]
     findings = []
@@ -58,6 +66,24 @@ def _sets(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
         message = f"{_several(others)} beside the {len(choice.files):,} that are shown, and of another set of shards."
         findings.append(Finding("several-models", "warning", message, fix=TAKE))
     return findings
+
+
+def _containers(names: Sequence[str], choice: Choice) -> list[Finding]:
+    """Name the files of a second container: usually the same model once more, sometimes a stale one."""
+    own = {name[name.rfind(".") :] for name in choice.files}
+    if choice.ranks or not own <= set(_CONTAINERS):
+        return []
+    others = [suffix for suffix in _CONTAINERS if suffix not in own]
+    found = [n for n in names if n in [stem + suffix for suffix in others for stem in _STEMS]]
+    found += [m.string for m in map(SHARD.match, names) if m and m["suffix"] in others and m["stem"] in _STEMS]
+    if not found:
+        return []
+    lies = f"{safe_text(found[0], 80)} lies" if len(found) == 1 else f"{len(found):,} files such as {found[0]} lie"
+    message = (
+        f"{lies} beside what is shown, in another container: the same model once more, or a stale one. Most loaders "
+        "take the safetensors files where there are both."
+    )
+    return [Finding("several-models", "info", message, fix=TAKE)]
 
 
 def _several(names: Sequence[str]) -> str:

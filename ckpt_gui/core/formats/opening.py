@@ -194,6 +194,10 @@ def _lost(folder: str, choice: folders.Choice, failed: Sequence[CheckpointError]
         if links:
             message += f" {safe_text(links[0], 80)} is a link to a file that is not there."
             fix += " In a Hugging Face cache the download ended early: run it again."
+        folded = [name for name in choice.missing if os.path.isdir(os.path.join(folder, name))]
+        if folded:
+            message += f" {safe_text(folded[0], 80)} is a folder, not a file."
+            fix = "Look into the folder: the file may lie there. Else download the missing files."
         findings.insert(0, Finding("shard-missing", "error", message, keys=keys, fix=fix, blocking=True))
     return findings
 

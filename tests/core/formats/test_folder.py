@@ -214,7 +214,7 @@ def test_stale_single_file_beside_shards(tmp_path):
 
 TORCH = b.state_dict_bytes({"t": ONES})
 CHOICES = {
-    "single": ({"model.safetensors": shard("s"), "pytorch_model.bin": TORCH}, "s", []),
+    "single": ({"model.safetensors": shard("s"), "pytorch_model.bin": TORCH}, "s", ["several-models"]),
     "bin": ({"pytorch_model.bin": TORCH, "optimizer.pt": TORCH}, "t", []),
     "meta": ({"consolidated.00.pth": TORCH, "params.json": b"{}"}, "t", []),
     "ranks": ({"consolidated.00.pth": TORCH, "consolidated.01.pth": TORCH}, "t", []),

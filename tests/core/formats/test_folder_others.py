@@ -63,10 +63,35 @@ def test_a_shard_that_the_index_does_not_name(tmp_path):
         assert "model-00003-of-00002.safetensors lies" in source.problems[0].message
 
 
-def test_shards_of_another_container_are_usual(tmp_path):
+def test_another_container_is_told_of(tmp_path):
     bins = {f"pytorch_model-0000{n}-of-00002.bin": b.state_dict_bytes({"a": np.ones(3, np.float32)}) for n in (1, 2)}
     with open_checkpoint(make(tmp_path, NEW | INDEX | bins)) as source:
-        assert source.problems == ()
+        assert found(source) == [("several-models", "info")]
+        first = "2 files such as pytorch_model-00001-of-00002.bin lie beside what is shown, in another container"
+        assert source.problems[0].message.startswith(first)
+    for name in bins:
+        (tmp_path / name).unlink()
+    make(tmp_path, {"pytorch_model.bin": b.state_dict_bytes({"z": np.ones(3, np.float32)}), "notes.bin": b"x"})
+    with open_checkpoint(tmp_path) as source:
+        assert found(source) == [("several-models", "info")]
+        assert source.problems[0].message.startswith("pytorch_model.bin lies beside")
+        assert [r.key for r in source.refs] == ["a", "b"]
+    with open_checkpoint(tmp_path, take="pytorch_model.bin") as source:
+        assert [r.key for r in source.refs] == ["z"]
+        assert found(source) == [("several-models", "info")]
+        assert source.problems[0].message.startswith("2 files such as model-00001-of-00002.safetensors lie")
+
+
+def test_a_shard_that_is_a_folder(tmp_path):
+    folder = make(tmp_path, NEW | INDEX)
+    name = "model-00002-of-00002.safetensors"
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    with open_checkpoint(folder) as source:
+        [problem] = source.problems
+        assert (problem.code, problem.blocking, problem.keys) == ("shard-missing", True, ("b",))
+        assert problem.message.endswith(f": {name}. {name} is a folder, not a file.")
+        assert problem.fix.startswith("Look into the folder")
 
 
 def test_a_single_file_beside_shards_can_be_taken(tmp_path):
