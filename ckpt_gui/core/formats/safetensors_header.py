@@ -105,7 +105,7 @@ def parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[F
         columns, metadata_text = scanned
         if metadata_text is None:
             return columns, {}, []
-        metadata = _load(metadata_text, file, 0)
+        metadata = _load(metadata_text, file, None)
         return columns, metadata, _check_metadata(metadata, file)
     header = _load(text, file, 8)
     if type(header) is not dict:
@@ -123,7 +123,8 @@ def _check_start(text: str, file: HeldFile) -> list[Finding]:
     return [Finding("metadata-format", "info", message, fix="The export writes it without them.")]
 
 
-def _load(text: str, file: HeldFile, start: int) -> Any:
+def _load(text: str, file: HeldFile, start: int | None) -> Any:
+    """Parse a text that begins at `start` of the file; None for a part whose place is not known."""
     try:
         value = loads(text)
         # Python reads -0 as the integer 0, the reference reader as a float, which it refuses.
@@ -131,9 +132,12 @@ def _load(text: str, file: HeldFile, start: int) -> Any:
             refuse_negative_zero(text)
         return value
     except BadJsonError as error:
-        at = start + len(text[: error.position or 0].encode("utf-8"))
+        at = None
+        if start is not None and error.position is not None:
+            at = start + len(text[: error.position].encode("utf-8"))
+        place = "" if at is None else f" at byte {at:,}"
         fix = SALVAGE_FIX if without_padding(text) != text else None
-        raise _error(file, f"has a damaged header at byte {at:,}: {error}", offset=at, fix=fix) from error
+        raise _error(file, f"has a damaged header{place}: {error}", offset=at, fix=fix) from error
 
 
 def without_padding(text: str) -> str:

@@ -119,6 +119,8 @@ def test_a_key_that_stands_twice_is_refused(tmp_path, data):
     with pytest.raises(CheckpointError, match="stands twice") as caught:
         open_bytes(tmp_path, data)
     assert caught.value.code == "damaged"
+    assert caught.value.offset is None, "the parser does not say where"
+    assert "has a damaged header: `" in caught.value.message
 
 
 ACCEPTED = {
