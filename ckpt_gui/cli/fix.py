@@ -28,7 +28,7 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.api import merged, open_adapter, read_base
 from ckpt_gui.core.beside import Sidecars
-from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.export import GB, Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
@@ -40,6 +40,8 @@ from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import Style, plain
 
 LOSSES = ("truncated", "damaged", "missing-tensor", "shard-missing")  # what salvaging goes on in spite of
+
+SALVAGED = "With --salvage the export goes on without them: it holds what is left, and is no whole model."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,8 +132,15 @@ def plan_export(
 
 def salvaged(export: Export) -> Export:
     """Let an export go on without the tensors that a damaged file has lost; its findings still tell of them."""
-    findings = tuple(f.replace(blocking=f.blocking and f.code not in LOSSES) for f in export.findings)
-    return dataclasses.replace(export, findings=findings)
+    return dataclasses.replace(export, findings=tuple(_gone_on(finding) for finding in export.findings))
+
+
+def _gone_on(finding: Finding) -> Finding:
+    """Return what is said of a loss that salvaging goes on in spite of; any other finding as it is."""
+    if not finding.blocking or finding.code not in LOSSES:
+        return finding
+    fix = SALVAGED if finding.code == "missing-tensor" else finding.fix
+    return finding.replace(blocking=False, fix=fix)
 
 
 def partial_name(folder: str) -> str:

@@ -48,7 +48,10 @@ def test_salvage_writes_what_is_whole_and_says_so(tmp_path: Path, capsys: pytest
     out, err = capsys.readouterr()
     assert "out-partial" in out
     assert "20 of 29 tensors are whole" in err
+    assert "With --salvage the export goes on without them" in out + err
+    assert "nothing can be written" not in out + err
     assert not (tmp_path / "out").exists()
     report = json.loads((tmp_path / "out-partial" / "EXPORT_REPORT.json").read_text())
     assert len(report["tensors"]) == 20
     assert any("9 are lost" in note for note in report["notes"])
+    assert "nothing can be written" not in json.dumps(report)
