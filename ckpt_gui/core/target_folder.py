@@ -101,10 +101,10 @@ def _source_paths(source: Source) -> Iterator[Path]:
 
 def _check_apart(folder: Path, path: Path) -> None:
     target, origin = folder.resolve(), path.resolve()
-    there, here = _number(target), _number(origin)
+    there, here = folder_number(target), folder_number(origin)
     same = target == origin or (there is not None and there == here)
-    inside = path.is_dir() and (origin in target.parents or here in map(_number, target.parents))
-    holds = target in origin.parents or (there is not None and there in map(_number, origin.parents))
+    inside = path.is_dir() and (origin in target.parents or here in map(folder_number, target.parents))
+    holds = target in origin.parents or (there is not None and there in map(folder_number, origin.parents))
     if same or inside or holds:
         how = "is" if same else "lies inside" if inside else "holds"
         raise _refused(
@@ -113,7 +113,7 @@ def _check_apart(folder: Path, path: Path) -> None:
         )
 
 
-def _number(path: Path) -> tuple[int, int] | None:
+def folder_number(path: Path) -> tuple[int, int] | None:
     """Return device and inode: a folder that is mounted twice has two paths, and is one folder all the same."""
     try:
         info = path.stat()
@@ -155,8 +155,14 @@ def _remove_empty(folders: list[Path]) -> None:
             return
 
 
-def commit(part: Path, folder: Path, *, overwrite: bool) -> None:
+def commit(part: Path, folder: Path, *, overwrite: bool, seen: tuple[int, int] | None) -> None:
     """Put a finished part in place; files that replace others of the same name take over their modes.
+
+    Args:
+        part: What `staged` gave.
+        folder: The target.
+        overwrite: True if the user agreed to replace a folder that is not empty.
+        seen: What `folder_number` said of the target when it was checked; only that folder is replaced.
 
     Raises:
         CheckpointError: Somebody else filled the target meanwhile.
@@ -166,6 +172,9 @@ def commit(part: Path, folder: Path, *, overwrite: bool) -> None:
         if not overwrite:
             text = f"{safe_text(str(folder))} was filled by another program meanwhile."
             raise _refused(text, "Name another folder.")
+        if folder_number(folder) != seen:
+            text = f"{safe_text(str(folder))} was put in place by another program meanwhile; it is left as it is."
+            raise _refused(text, "Name another folder, or run it again to replace that one.")
         _keep_modes(part, folder)
         _swap(part, folder)
     sync_folder(folder.absolute().parent)

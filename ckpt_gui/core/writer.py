@@ -23,7 +23,7 @@ from ckpt_gui.core.formats.verify import changed_files, verify_used
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import OutFile, plan_files
 from ckpt_gui.core.read_back import verify
-from ckpt_gui.core.target_folder import check_target, commit, copy_file, free_bytes, staged, write_text
+from ckpt_gui.core.target_folder import check_target, commit, copy_file, folder_number, free_bytes, staged, write_text
 from ckpt_gui.core.tensors import Source
 
 REPORT = "EXPORT_REPORT.json"
@@ -89,6 +89,7 @@ def write_export(
     target = Path(os.path.abspath(folder))
     files, index = plan_files(export)
     needed = sum(f.layout.nbytes for f in files)
+    seen = folder_number(target)
     check_target(target, export.plan.source, overwrite=overwrite, nbytes=needed)
     meter = Meter(2 * sum(p.entry.output.nbytes for f in files for p in f.parts), progress, cancelled)
     clock.lap("plan")
@@ -104,7 +105,7 @@ def write_export(
             report = make_report(export, files, filled, _hashes(part, files) if sha256 else {})
             _write_small_files(part, export, report, index)
             check_unchanged(export.plan.source)
-            commit(part, target, overwrite=overwrite)
+            commit(part, target, overwrite=overwrite, seen=seen)
             clock.lap("commit")
     except OSError as error:
         raise _disk_error(error, target, needed) from error

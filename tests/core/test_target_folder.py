@@ -11,7 +11,7 @@ import pytest
 from ckpt_gui.core import target_folder
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.target_folder import PREFIX, SUFFIX, check_target, commit, staged
+from ckpt_gui.core.target_folder import PREFIX, SUFFIX, check_target, commit, folder_number, staged
 from ckpt_gui.core.tensors import Source
 from tests.core import models
 
@@ -156,9 +156,10 @@ def test_commit(
         target.mkdir()
         for name in before:
             (target / name).write_text("old")
+    seen = folder_number(target)
     with staged(target) as part:
         (part / "new").write_text("new")
-        commit(part, target, overwrite=True)
+        commit(part, target, overwrite=True, seen=seen)
     assert os.listdir(target) == ["new"]
     assert os.listdir(tmp_path) == ["out"]
 
@@ -172,9 +173,32 @@ def test_a_target_filled_meanwhile_is_kept(tmp_path: Path) -> None:
             (part / "new").write_text("new")
             target.mkdir()
             (target / "theirs").write_text("x")
-            commit(part, target, overwrite=False)
+            commit(part, target, overwrite=False, seen=None)
 
     with pytest.raises(CheckpointError, match="meanwhile"):
+        put()
+    assert os.listdir(target) == ["theirs"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.case(99)
+@pytest.mark.parametrize("before", [False, True])
+def test_only_the_folder_that_was_seen_is_replaced(tmp_path: Path, before: bool) -> None:
+    target = tmp_path / "out"
+    if before:
+        target.mkdir()
+        (target / "old").write_text("old")
+    seen = folder_number(target)
+
+    def put() -> None:
+        with staged(target) as part:
+            (part / "new").write_text("new")
+            with staged(target) as other:
+                (other / "theirs").write_text("x")
+                commit(other, target, overwrite=True, seen=seen)
+            commit(part, target, overwrite=True, seen=seen)
+
+    with pytest.raises(CheckpointError, match="put in place by another program meanwhile"):
         put()
     assert os.listdir(target) == ["theirs"]
     assert os.listdir(tmp_path) == ["out"]
@@ -197,7 +221,7 @@ def test_the_old_folder_comes_back_when_the_swap_fails(tmp_path: Path, monkeypat
     def swap() -> None:
         with staged(target) as part:
             (part / "new").write_text("new")
-            commit(part, target, overwrite=True)
+            commit(part, target, overwrite=True, seen=folder_number(target))
 
     with pytest.raises(OSError, match="no"):
         swap()
