@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence
@@ -40,6 +40,7 @@ class Session(QObject):
         current: The stored tensor that is selected in the tree, if any.
         undo_stack: The decisions taken since opening.
         reference: What the checkpoint is compared with.
+        scan_findings: What a scan of the values has found.
 
     Signals:
         opening(path): Headers are being read.
@@ -49,6 +50,7 @@ class Session(QObject):
         refused(error): A decision could not be followed; the old snapshot stands.
         keys_wanted(keys, title), key_wanted(key): The user wants to see tensors in the tree.
         current_changed(ref): Another stored tensor is selected in the tree; None if none is.
+        scanned(): There are other findings of a scan, or none any more.
     """
 
     opening = Signal(str)
@@ -59,6 +61,7 @@ class Session(QObject):
     keys_wanted = Signal(object, str)
     key_wanted = Signal(str)
     current_changed = Signal(object)
+    scanned = Signal()
 
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -66,6 +69,7 @@ class Session(QObject):
         self.snapshot: Snapshot | None = None
         self.path: str | None = None
         self.current: TensorRef | None = None
+        self.scan_findings: tuple[Finding, ...] = ()
         self.undo_stack = QUndoStack(self)
         self._evidence = Evidence()
         self._job: Job | None = None
@@ -168,6 +172,12 @@ class Session(QObject):
         if ref is not self.current:
             self.current = ref
             self.current_changed.emit(ref)
+
+    def tell_scan(self, findings: tuple[Finding, ...]) -> None:
+        """Take note of what a scan of the values has found."""
+        if findings != self.scan_findings:
+            self.scan_findings = findings
+            self.scanned.emit()
 
     @property
     def decisions(self) -> Decisions:

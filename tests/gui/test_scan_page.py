@@ -88,6 +88,18 @@ def test_what_is_wrong_is_pointed_at(window: MainWindow, page: ScanPage, qtbot: 
     assert [row.path for row in window.tree_panel.view.selected_rows()] == [POISONED]
 
 
+def test_the_panel_at_the_left_follows_the_scan(window: MainWindow, page: ScanPage, qtbot: QtBot) -> None:
+    before = len(window.checkpoint_panel.finding_cards)
+    run(qtbot, page)
+    said = [card.finding for card in window.checkpoint_panel.finding_cards]
+    assert said[before:] == [card.finding for card in page.cards]
+    assert page.cards
+    window.session.change_target(layout="meta")
+    assert len(window.checkpoint_panel.finding_cards) >= before + len(page.cards)
+    window.session.close()
+    assert window.session.scan_findings == ()
+
+
 def test_rows_sort_by_any_figure_and_lead_to_tensors(window: MainWindow, page: ScanPage, qtbot: QtBot) -> None:
     run(qtbot, page)
     column = next(n for n, c in enumerate(COLUMNS) if c.title == "Not finite")

@@ -172,7 +172,8 @@ def _ask(
             return {"problem": f"transformers did not answer within {TIMEOUT:.0f} seconds"}
     if child.returncode:
         lines = [line for line in err.decode(errors="replace").splitlines() if line.strip()]
-        return {"problem": f"transformers could not build it ({safe_text(lines[-1] if lines else 'it was killed')})"}
+        killed = child.returncode < 0 or not lines  # by a signal: what a fault handler prints is no reason
+        return {"problem": f"transformers could not build it ({'it was killed' if killed else safe_text(lines[-1])})"}
     try:
         value = json.loads(out)
     except ValueError:

@@ -53,6 +53,7 @@ class CheckpointPanel(QScrollArea):
         self.setWidget(inner)
         session.changed.connect(self.show_snapshot)
         session.closed.connect(self._empty)
+        session.scanned.connect(self._restyle)
         theme.changed.connect(self._restyle)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -70,8 +71,9 @@ class CheckpointPanel(QScrollArea):
             self.adapter_card.action_wanted.connect(self.action_wanted)
             self._layout.addWidget(self.adapter_card)
         self._layout.addSpacing(GRID)
-        self._layout.addWidget(self._heading(card.findings))
-        for finding in card.findings:
+        findings = (*card.findings, *self._session.scan_findings)
+        self._layout.addWidget(self._heading(findings))
+        for finding in findings:
             made = FindingCard(finding, self._theme)
             made.chosen.connect(self.finding_chosen)
             self.finding_cards.append(made)
@@ -79,7 +81,7 @@ class CheckpointPanel(QScrollArea):
             for action in actions_for(finding.code):
                 press = made.add_action(action.text).clicked
                 press.connect(lambda _=False, name=action.id: self.action_wanted.emit(name))
-        if not card.findings:
+        if not findings:
             self._layout.addWidget(label(self.tr("Nothing to report."), muted=True))
         if card.passed:
             checks = ChecksList(card.passed, self._theme, unfolded=self._unfolded)

@@ -232,6 +232,7 @@ class ScanPage(QWidget):
         )
 
     def _show_findings(self, findings: tuple[Finding, ...]) -> None:
+        self._session.tell_scan(findings)
         clear(self.findings)
         self.cards = []
         for finding in findings:
