@@ -80,7 +80,7 @@ def all_zero(plan: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
     found = [
         (t, f"holds {t.stats.count:,} elements, all of them zero")
         for t in tensors
-        if t.stats.count and t.stats.zeros == t.stats.count and t not in fresh and _counts_if_zero(t)
+        if is_zero_weight(t) and t not in fresh
     ]
     if plan.adapter is not None and len(found) > 1 and all("lora_b" in t.ref.key.lower() for t, _ in found):
         keys = tuple(t.ref.full_key for t, _ in found)
@@ -90,8 +90,10 @@ def all_zero(plan: Plan, tensors: Sequence[TensorScan]) -> Iterator[Finding]:
     yield from each("all-zero", "warning", found, "holds nothing but zeros", _CARE)
 
 
-def _counts_if_zero(tensor: TensorScan) -> bool:
-    """Return True for what does not begin as zeros: matrices and norms, not biases and gates."""
+def is_zero_weight(tensor: TensorScan) -> bool:
+    """Return True for zeros in what does not begin as zeros: matrices and norms, not biases and gates."""
+    if not tensor.stats.count or tensor.stats.zeros < tensor.stats.count:
+        return False
     is_weight = len(tensor.ref.shape) > 1 or (tensor.role.part == NORMS and not tensor.key.endswith("bias"))
     return is_weight and tensor.ref.numel > 1 and BY_NAME[tensor.ref.dtype].kind == "float"
 

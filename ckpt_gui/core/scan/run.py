@@ -12,8 +12,10 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.roles import EMBEDDING, HEAD, Role, role_of
 from ckpt_gui.core.scan.judge import judge
+from ckpt_gui.core.scan.judge_values import is_zero_weight
 from ckpt_gui.core.scan.looks import initial_std, large_places, odd_places, untrained_rows, zero_rows
 from ckpt_gui.core.scan.result import Place, Rows, Scan, TensorScan
+from ckpt_gui.core.scan.zero_tail import zero_tails
 from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, TensorStats
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.stats.single import read_tally, without_figures
@@ -82,10 +84,18 @@ def scan(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     tensors = tuple(found[number] for number in sorted(found))
+    tails = zero_tails(plan, tensors)
+    explained = {key for finding in tails for key in finding.keys}
     places = {entry.identity: entry.output.numel for entry in plan.weights}
     return Scan(
         tensors,
-        judge(plan, tensors),
+        (
+            *tails,
+            *judge(
+                plan,
+                [tensor for tensor in tensors if tensor.ref.full_key not in explained or not is_zero_weight(tensor)],
+            ),
+        ),
         len(found) == len(tasks),
         sum(places.values()),
         sum(entry.output.numel for entry in plan.weights),
