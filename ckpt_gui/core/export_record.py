@@ -14,8 +14,12 @@ from typing import Any
 from ckpt_gui.core.config_write import hf_config
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_config import export_dtype
+from ckpt_gui.core.families.tasks import CLASSIFIERS, is_classifier
 from ckpt_gui.core.fill import Filled
 from ckpt_gui.core.out_files import OutFile
+from ckpt_gui.core.plan import Plan
+
+_PLAIN_THETA = 10000.0  # of torchtune's llama2_classifier, which takes no other
 
 
 def make_report(
@@ -102,6 +106,8 @@ def use_with(export: Export) -> dict[str, str]:
     if export.ranks > 1:  # torchtune reads one file
         return {}
     tied, tune = bool(export.plan.tie.tied), export.plan.family.layout("torchtune")
+    if is_classifier(export.plan.family):
+        return _classifier_with_torchtune(export.plan)
     if export.plan.family.name == "llama":
         return _llama_with_torchtune(tied, export.plan.dims.get("vocab", 0))
     if tune is None or not tune.program_type:
@@ -121,3 +127,20 @@ def _llama_with_torchtune(tied: bool, vocab: int) -> dict[str, str]:
         f"{model_type} with an untied builder (llama3_1)."
     )
     return {"torchtune_model_type": model_type, "warning": warning}
+
+
+def _classifier_with_torchtune(plan: Plan) -> dict[str, str]:
+    """Return with what torchtune builds a classifier: two builders, of which one takes no other rotary base."""
+    assert plan.family is not None
+    config, name = plan.config, plan.family.name
+    if name not in CLASSIFIERS:
+        text = "torchtune builds classifiers of Llama and Mistral alone; none of its builders makes a"
+        return {"warning": f"{text} {plan.family.title}."}
+    used = {"torchtune_model_type": "REWARD"}
+    theta = config.rope_theta if config and config.rope_theta is not None else _PLAIN_THETA
+    if config and (config.rope_scaling or {}).get("rope_type", "default") != "default":
+        text = "torchtune's classifiers do not scale rotary frequencies, as this model does"
+        return used | {"warning": f"{text}: they would compute other values."}
+    builder = CLASSIFIERS[name] if theta == _PLAIN_THETA else CLASSIFIERS["mistral"]
+    words = f"num_classes={plan.dims.get('labels', 1)}" + (f", rope_base={theta:.0f}" if theta != _PLAIN_THETA else "")
+    return used | {"builder": f"Its builder is {builder}({words}, …) of torchtune.models.{builder.split('_')[0]}."}

@@ -57,6 +57,7 @@ class ModelConfig:
         raw: The file's content.
         model_type: `model_type` of the text model; None for params.json.
         whole_type: `model_type` of the whole, of which the text model is a part; None where there is nothing more.
+        class_tells: True if the file states no `model_type`, and its class told the one that `raw` has.
         dims: Sizes by our names, as far as given.
         tie: `tie_word_embeddings` where the file says it, by level: `""` for the top, `text_config` below it.
         flags: `attention_bias`, `mlp_bias`.
@@ -72,6 +73,7 @@ class ModelConfig:
     raw: Mapping[str, Any]
     model_type: str | None = None
     whole_type: str | None = None
+    class_tells: bool = False
     dims: Mapping[str, int] = field(default_factory=dict)
     tie: Mapping[str, bool] = field(default_factory=dict)
     flags: Mapping[str, bool] = field(default_factory=dict)

@@ -401,6 +401,13 @@ def test_a_trained_head_in_another_type(tmp_path: Path) -> None:
     assert found["score.weight"] == tensors[PREFIX + "score.weight"].tobytes()
 
 
+def test_an_adapter_without_tensors_is_empty() -> None:
+    _, plan = base()
+    with pytest.raises(CheckpointError, match="holds no tensor: merged, it would change nothing") as caught:
+        merge_adapter(plan, adapter_plan({}, peft_config()))
+    assert caught.value.code == "adapter-empty"
+
+
 def test_nothing_in_common() -> None:
     hf, plan = base()
     made = {f"encoder.block.{k}": v for k, v in pairs(hf, all_modules()).items()}

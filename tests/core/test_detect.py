@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,22 @@ def test_a_whole_without_a_table_is_named_and_not_its_text() -> None:
 def test_a_layout_that_a_family_does_not_have_is_answered_with_those_that_it_has() -> None:
     export = retarget(models.model("hf"), Target("nanogpt"))
     assert "meta, torchtune" in (models.finding(export, "unknown-layout").fix or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("LlamaForCausalLM", "llama"),
+        ("MistralForCausalLM", "mistral"),
+        ("MistralForSequenceClassification", "mistral"),
+        ("MyOwnForCausalLM", None),
+    ],
+)
+def test_the_class_tells_the_family_where_no_model_type_does(name: str, family: str | None) -> None:
+    plan = models.plan(models.state("hf"), models.config(model_type=..., architectures=[name]))
+    assert ("family-ambiguous" in models.codes(plan)) == (family is None)
+    if family is not None:
+        assert plan.findings == ()
+        assert f"config.json has no model_type; its class {name} tells." in plan.evidence_text
+        written = json.loads(retarget(plan, Target("hf")).texts["config.json"])
+        assert (plan.family.name, written["model_type"]) == (family, family)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,23 @@ import pytest
 
 from ckpt_gui.core.against import against
 from ckpt_gui.core.export import Target
+from ckpt_gui.core.export_record import use_with
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.tasks import is_backbone
 from ckpt_gui.core.plan import Plan, account
+from ckpt_gui.core.report.export_report import use_sentences
 from ckpt_gui.core.retarget import retarget
 from tests.core import models
 from tests.core.models import HIDDEN
 
 
-def headed(head: str, rows: int, *, bias: bool = False, name: str = "LlamaForSequenceClassification") -> Plan:
+def headed(head: str, rows: int, *, bias: bool = False, **changes: Any) -> Plan:
     tensors = models.state("hf", head="absent")
     tensors[f"{head}.weight"] = np.arange(rows * HIDDEN, dtype=np.float32).reshape(rows, HIDDEN)
     if bias:
         tensors[f"{head}.bias"] = np.arange(rows, dtype=np.float32)
-    return models.plan(tensors, models.config(architectures=[name]))
+    changes = {"architectures": ["LlamaForSequenceClassification"], **changes}
+    return models.plan(tensors, models.config(**changes))
 
 
 @pytest.mark.parametrize("head", ["score", "classifier", "qa_outputs"])
@@ -77,6 +81,46 @@ def test_torchtunes_classifier(rows: int, told: bool) -> None:
     assert "score.weight" in {e.key for e in export.entries}
     assert plan.layout is not None
     assert plan.layout.program_type == "REWARD"
+
+
+LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 8192}  # fmt: skip
+
+
+NOT_SCALED = (
+    "torchtune's classifiers do not scale rotary frequencies, as this model does: they would compute other values."
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "wanted"),
+    [
+        ("llama", {"rope_theta": 1e4}, "llama2_classifier(num_classes=3, …) of torchtune.models.llama2."),
+        ("llama", {}, "mistral_classifier(num_classes=3, rope_base=500000, …) of torchtune.models.mistral."),
+        ("mistral", {"rope_theta": 1e4}, "mistral_classifier(num_classes=3, …) of torchtune.models.mistral."),
+        ("llama", {"rope_scaling": LLAMA_3}, NOT_SCALED),
+    ],
+)
+def test_what_torchtune_builds_a_classifier_with(name: str, changes: dict[str, Any], wanted: str) -> None:
+    plan = headed("score", 3, model_type=name, **changes)
+    assert use_sentences(use_with(retarget(plan, Target("torchtune")))) == (
+        "In torchtune, load it with model_type REWARD.",
+        wanted if wanted is NOT_SCALED else f"Its builder is {wanted}",
+    )
+
+
+def test_torchtune_builds_no_classifier_of_a_qwen() -> None:
+    tensors = dict(models.state("hf", head="absent"))
+    for layer, name in itertools.product(range(models.LAYERS), "qk"):
+        tensors[f"model.layers.{layer}.self_attn.{name}_norm.weight"] = np.ones(models.HEAD_DIM, np.float32)
+    tensors["score.weight"] = np.ones((1, HIDDEN), np.float32)
+    changes = {"model_type": "qwen3", "architectures": ["Qwen3ForSequenceClassification"]}
+    export = retarget(models.plan(tensors, models.config(**changes)), Target("torchtune"))
+    assert export.blocked == ()
+    assert use_with(export) == {
+        "warning": "torchtune builds classifiers of Llama and Mistral alone; "
+        "none of its builders makes a Qwen 3 classifier."
+    }
 
 
 def test_a_torn_head_of_torchtune_is_no_classifier() -> None:

@@ -29,6 +29,7 @@ from ckpt_gui.core.families import (
     starcoder2,
 )
 from ckpt_gui.core.families.schema import EXTRA, Family, Layout
+from ckpt_gui.core.families.tasks import stem_of
 from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import Shape
 
@@ -163,3 +164,16 @@ def fits(counts: Counter[str]) -> int:
 def for_model_type(model_type: str | None) -> Family | None:
     """Return the family that a config's `model_type` names, or None."""
     return next((f for f in FAMILIES if model_type in f.model_types), None)
+
+
+def for_class(name: str) -> Family | None:
+    """Return the family that a class of transformers belongs to, whatever its head; None if not just one does.
+
+    >>> [family.name for family in map(for_class, ("MistralForSequenceClassification", "GPT2Model")) if family]
+    ['mistral', 'gpt2']
+    >>> for_class("AutoModel"), for_class("")
+    (None, None)
+    """
+    exact = [family for family in FAMILIES if family.architecture == name]
+    alike = exact or [family for family in FAMILIES if stem_of(family.architecture) == stem_of(name)]
+    return alike[0] if len(alike) == 1 else None

@@ -23,6 +23,10 @@ _HEADS = ("score", "classifier", "qa_outputs")
 _REWARD = "score"  # the one that torchtune knows, as its `output`
 _REWARD_LAYOUT, _REWARD_STORED = "torchtune", "output.weight"
 _OF_TASKS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
+_ENDS = (*_OF_TASKS, "ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "Model")  # of a class, after its stem
+# Families of which torchtune 0.6.1 builds classifiers, and with what.
+CLASSIFIERS = {"llama": "llama2_classifier", "mistral": "mistral_classifier"}
+_LABELS = "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,27 @@ def architecture_of(config: Mapping[str, Any]) -> str:
     return str(names[0]) if isinstance(names, list) and names else ""
 
 
+def stem_of(architecture: str) -> str:
+    """Return what the classes of a family share, by one of them.
+
+    >>> [stem_of(name) for name in ("LlamaForCausalLM", "Qwen2MoeModel", "GPT2LMHeadModel", "Other")]
+    ['Llama', 'Qwen2Moe', 'GPT2', 'Other']
+    """
+    return next((architecture.removesuffix(end) for end in _ENDS if architecture.endswith(end)), architecture)
+
+
+def is_classifier(family: Family) -> bool:
+    """Return True if a family was changed to one with a classifier's head."""
+    return any(_LABELS in slot.shape for slot in family.slots)
+
+
 def _with_classifier(family: Family, head: str) -> Family:
     heads = _head_keys(family)
     weight, bias = f"{head}.weight", f"{head}.bias"
     slots = (
         *(s for s in family.slots if s.key not in heads),
-        Slot(weight, ("labels", "hidden")),
-        Slot(bias, ("labels",), when="label_biases"),
+        Slot(weight, (_LABELS, "hidden")),
+        Slot(bias, (_LABELS,), when="label_biases"),
     )
     layouts = []
     for layout in family.layouts:
@@ -123,7 +141,8 @@ def _with_classifier(family: Family, head: str) -> Family:
             layouts.append(replace(plain, rules=(*plain.rules, Rule(weight, weight), Rule(bias, bias))))
         elif layout.name == _REWARD_LAYOUT and head == _REWARD:
             rules = (*plain.rules, Rule(_REWARD_STORED, weight))
-            layouts.append(replace(plain, rules=rules, program_type="REWARD", always_ties=False))
+            word = "REWARD" if family.name in CLASSIFIERS else ""
+            layouts.append(replace(plain, rules=rules, program_type=word, always_ties=False))
     return replace(family, title=f"{family.title} classifier", slots=slots, layouts=tuple(layouts))
 
 

@@ -26,8 +26,14 @@ def merge_adapter(plan: Plan, adapter_plan: Plan) -> Plan:
         adapter_plan: The adapter's.
 
     Raises:
-        CheckpointError: The second is no adapter, or nothing of it is in the base.
+        CheckpointError: The second is no adapter, or empty, or nothing of it is in the base.
     """
+    if not adapter_plan.entries:
+        raise CheckpointError(
+            "adapter-empty",
+            f"{safe_text(adapter_plan.source.path)} holds no tensor: merged, it would change nothing.",
+            fix="Look for the adapter in another file, or save it again with the weights gathered.",
+        )
     if adapter_plan.adapter is None:
         raise CheckpointError(
             "adapter-unmatched",

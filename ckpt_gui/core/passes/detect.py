@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
 from ckpt_gui.core.families.layouts import title_of
@@ -25,40 +25,18 @@ from ckpt_gui.core.families.registry import (
     for_model_type,
     templates,
 )
+from ckpt_gui.core.families.tasks import architecture_of
 from ckpt_gui.core.keys import safe_text, template
-from ckpt_gui.core.litgpt_config import NAME as LIT
-from ckpt_gui.core.litgpt_config import config_of_lit
-from ckpt_gui.core.meta_config import read_params
-from ckpt_gui.core.model_config import ModelConfig, read_config
-from ckpt_gui.core.openai_config import is_openai
+from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.ops import Shape
-from ckpt_gui.core.passes.gguf import ORIGIN, detect_gguf
+from ckpt_gui.core.passes.gguf import detect_gguf
+from ckpt_gui.core.passes.load_config import load_config
 from ckpt_gui.core.passes.recognise import recognise
 from ckpt_gui.core.passes.recognise import sentence as told
 from ckpt_gui.core.passes.task import with_task
 from ckpt_gui.core.plan import Plan
 
 MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
-
-
-def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
-    """Return what the files beside the weights say: config.json, else an earlier export's report, else others'."""
-    sidecars = plan.source.sidecars
-    try:
-        own = sidecars.config is not None and is_openai(sidecars.config)  # says less than what it was written from
-        if sidecars.config is not None and not (own and sidecars.origin is not None):
-            return read_config(sidecars.config), ()
-        if sidecars.origin is not None:
-            return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
-        if sidecars.params is not None:
-            return read_params(sidecars.params), ()
-        if sidecars.lit is not None:
-            return read_config(config_of_lit(sidecars.lit), LIT), ()
-        if plan.source.config is not None:
-            return read_config(plan.source.config, ORIGIN), ()
-    except CheckpointError as error:
-        return None, (Finding("config-mismatch", "warning", error.message, fix=error.fix),)
-    return None, ()
 
 
 def detect(plan: Plan) -> Plan:
@@ -168,8 +146,7 @@ def _choose(
     named = [(m, t) for t in types for m in matches if m.family is for_model_type(t)]
     if named:  # of a whole with images and its text model, that of which least is lacking
         match, model_type = min(named, key=lambda pair: pair[0].lacking)
-        origin = plan.config.origin if plan.config else ""
-        return match, f"{origin} says model_type {safe_text(model_type, 40)}.", None
+        return match, _named_by(plan.config, model_type), None
     if types:
         return None, "", _no_table(types[0], plan)
     if plan.config and (own := _by_params(plan.config, matches)):
@@ -181,6 +158,14 @@ def _choose(
     if len(sized) == 1 and (match := next((m for m in fitting if m.family.name in sized), None)):
         return match, f"Of the families that the names fit, only {match.family.title} has a model of these sizes.", None
     return fitting[0], f"Nothing names the family; {fitting[0].family.title} is assumed.", _ambiguous(fitting)
+
+
+def _named_by(config: ModelConfig | None, model_type: str) -> str:
+    """Return where a config names the family, in words."""
+    assert config is not None
+    if config.class_tells:
+        return f"{config.origin} has no model_type; its class {safe_text(architecture_of(config.raw), 60)} tells."
+    return f"{config.origin} says model_type {safe_text(model_type, 40)}."
 
 
 def _by_params(config: ModelConfig, matches: tuple[Match, ...]) -> Match | None:
@@ -232,7 +217,7 @@ def _unknown(plan: Plan, matches: tuple[Match, ...]) -> Finding:
 def _no_table(model_type: str, plan: Plan) -> Finding:
     family = for_model_type(model_type)
     if family is not None:
-        text = f"The config says model_type {safe_text(model_type, 40)}, and most keys are none of a {family.title}."
+        text = f"{_named_by(plan.config, model_type)} Most keys are none of a {family.title}."
         fix = "Look whether the config belongs to these weights; name another with --config."
         return Finding("unknown-layout", "error", text, fix=fix)
     known = ", ".join(BY_NAME)

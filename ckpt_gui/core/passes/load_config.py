@@ -1,0 +1,48 @@
+"""Read what the files beside the weights say of the model, whoever wrote them.
+
+A config.json without `model_type` (cut by hand, or written by a trainer of its own) still names its class: that tells
+the family as well, and what is written then states the type, without which transformers loads nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.families.registry import for_class
+from ckpt_gui.core.families.tasks import architecture_of
+from ckpt_gui.core.litgpt_config import NAME as LIT
+from ckpt_gui.core.litgpt_config import config_of_lit
+from ckpt_gui.core.meta_config import read_params
+from ckpt_gui.core.model_config import ModelConfig, read_config
+from ckpt_gui.core.openai_config import is_openai
+from ckpt_gui.core.passes.gguf import ORIGIN
+from ckpt_gui.core.plan import Plan
+
+
+def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
+    """Return what the files beside the weights say: config.json, else an earlier export's report, else others'."""
+    sidecars = plan.source.sidecars
+    try:
+        own = sidecars.config is not None and is_openai(sidecars.config)  # says less than what it was written from
+        if sidecars.config is not None and not (own and sidecars.origin is not None):
+            return _with_type(read_config(sidecars.config)), ()
+        if sidecars.origin is not None:
+            return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
+        if sidecars.params is not None:
+            return read_params(sidecars.params), ()
+        if sidecars.lit is not None:
+            return read_config(config_of_lit(sidecars.lit), LIT), ()
+        if plan.source.config is not None:
+            return read_config(plan.source.config, ORIGIN), ()
+    except CheckpointError as error:
+        return None, (Finding("config-mismatch", "warning", error.message, fix=error.fix),)
+    return None, ()
+
+
+def _with_type(config: ModelConfig) -> ModelConfig:
+    """Return a config.json with the `model_type` that its class tells, where it states none at its top."""
+    family = None if config.raw.get("model_type") else for_class(architecture_of(config.raw))
+    if family is None:
+        return config
+    return replace(read_config({**config.raw, "model_type": family.model_types[0]}), class_tells=True)
