@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise, probe, understand
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.report import check_json
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
@@ -361,3 +363,17 @@ def test_mixtral_as_it_was_released_first(tmp_path: Path) -> None:
     assert models.opened(tmp_path / "back") == models.as_bytes(state)
     (folder / "consolidated.03.pt").unlink()
     assert "consolidated.03.pt" in models.finding(plan_of(folder), "shard-missing").message
+
+
+def test_what_was_chosen_already_is_not_advised(tmp_path: Path) -> None:
+    """How Mixtral's own files are cut for ranks is not known: to choose --to meta once more would not help."""
+    folder = models.save(tmp_path / "in", whole(), name=name(0), params=PARAMS)
+    known = plan_of(folder)
+    assert known.layout is not None
+    meta = replace(known.layout, rank_dims=())
+    fixes = [
+        refuse_ranks(known.entries, 2, layout, "torch", known)[0].fix for layout in (meta, replace(meta, name="hf"))
+    ]
+    assert fixes == [
+        "Leave out --model-parallel: one file holds it whole.", "Leave out --model-parallel, or choose --to meta.",
+    ]  # fmt: skip

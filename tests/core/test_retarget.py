@@ -205,3 +205,10 @@ def test_a_tie_that_nothing_states_is_not_certain() -> None:
     assert [s.certain for s in export.steps if s.id == "tie"] == [False]
     stated = retarget(models.model("hf", head="absent"), Target("meta"))
     assert [s.certain for s in stated.steps if s.id == "tie"] == [True]
+
+
+@pytest.mark.parametrize(("kind", "told"), [("default", False), ("linear", True)])
+def test_only_what_scales_is_unknown_to_metas_programs(kind: str, told: bool) -> None:
+    plan = models.plan(models.state("hf"), models.config(rope_scaling={"rope_type": kind, "factor": 2.0}))
+    found = [f for f in retarget(plan, Target("meta")).findings if "no rotary scaling of the kind" in f.message]
+    assert [f.code for f in found] == (["config-mismatch"] if told else [])

@@ -429,3 +429,20 @@ def test_names_in_memory_fit_a_base_with_images(tmp_path: Path, capsys: pytest.C
     assert found.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert_near(found[name], tensor)
+
+
+def test_names_in_memory_fit_a_base_with_cross_attention(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """PEFT calls the modules of a Llama 3.2 Vision as they are in memory: its layers of text lie one name higher."""
+    from tests.oracles import moe
+
+    model = moe.random_model("mllama")
+    model.save_pretrained(tmp_path / "base")
+    trained = adapted(model, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=["q_proj", "v_proj"]))
+    trained.save_pretrained(tmp_path / "adapter")
+    out = merged(tmp_path / "base", tmp_path / "adapter", tmp_path / "out")
+    capsys.readouterr()
+    trained.merge_and_unload().save_pretrained(tmp_path / "wanted")
+    found, wanted = (load_file(folder / "model.safetensors") for folder in (out, tmp_path / "wanted"))
+    assert found.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert_near(found[name], tensor)

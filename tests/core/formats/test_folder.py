@@ -311,6 +311,20 @@ def test_a_config_can_be_named(tmp_path):
         open_checkpoint(folder, config=tmp_path / "absent.json")
 
 
+@pytest.mark.parametrize("name", ["config.json", "params.json"])
+def test_the_config_of_a_folder_that_is_named(tmp_path, name):
+    """It stands alone: what lies beside the weights is not looked at."""
+    folder = make(tmp_path / "m", {"model.safetensors": shard("a"), "config.json": b'{"model_type": "own"}'})
+    content = {"config.json": b'{"model_type": "x"}', "params.json": b'{"dim": 4, "n_layers": 2}'}[name]
+    other = make(tmp_path / "other", {name: content})
+    with open_checkpoint(folder, config=other) as source:
+        assert problems(source) == []
+        found = {"config.json": source.sidecars.config, "params.json": source.sidecars.params}
+        assert found == {"config.json": None, "params.json": None} | {name: json.loads(content)}
+    with pytest.raises(CheckpointError, match="is a folder, not a file"):
+        open_checkpoint(folder, config=make(tmp_path / "none", {}))
+
+
 # ---- files that are no checkpoints
 
 SNIFFED = {
