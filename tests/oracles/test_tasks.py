@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -125,14 +126,14 @@ def test_a_model_of_sentence_transformers(tied: bool, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ torchtune
 
 
-@pytest.mark.parametrize("model_type", ["llama", "mistral"])
+@pytest.mark.parametrize(("model_type", "theta"), [("llama", 10000), ("llama", 500000), ("mistral", 10000)])
 @pytest.mark.parametrize("labels", [1, 3])
-def test_torchtunes_reward_models(model_type: str, labels: int, tmp_path: Path) -> None:
+def test_torchtunes_reward_models(model_type: str, theta: int, labels: int, tmp_path: Path) -> None:
     utils = pytest.importorskip("torchtune.rlhf.utils")
     from torchtune.models import llama2, mistral
 
     kind = "AutoModelForSequenceClassification"
-    changes: dict[str, Any] = {"rope_theta": 10000.0}  # the only one that its builder of Llama 2's classifiers has
+    changes: dict[str, Any] = {"rope_theta": float(theta)}
     changes |= {"sliding_window": None} if model_type == "mistral" else {}
     saved = save(kind, model_type, tmp_path / "saved", num_labels=labels, **changes)
     sizes = {"num_heads": 6, "num_kv_heads": 2, "dim": 48}
@@ -140,15 +141,18 @@ def test_torchtunes_reward_models(model_type: str, labels: int, tmp_path: Path) 
     out = tiny.export(saved, tmp_path / "tune", "torchtune")
     assert tiny.differing(tiny.read(out), wanted) == []
     assert tiny.differing(utils.reward_tune_to_hf(wanted, **sizes), tiny.read(saved)) == []
+    used = json.loads((out / "EXPORT_REPORT.json").read_text())["use_with"]
     (out / "EXPORT_REPORT.json").unlink()
     assert tiny.plan_of(out).findings == ()
     back = tiny.export(out, tmp_path / "back")
     assert tiny.differing(tiny.read(back), tiny.read(saved)) == []
     config = transformers.AutoConfig.from_pretrained(saved)
-    builder = llama2.llama2_classifier if model_type == "llama" else mistral.mistral_classifier
+    plain = model_type == "llama" and theta == 10000  # its builder of Llama 2's classifiers takes no other
+    builder = llama2.llama2_classifier if plain else mistral.mistral_classifier
+    assert (used["torchtune_model_type"], f" {builder.__name__}(" in used["builder"]) == ("REWARD", True)
     model = builder(
         num_classes=labels, vocab_size=80, num_layers=3, num_heads=6, num_kv_heads=2, embed_dim=48, max_seq_len=64,
-        intermediate_dim=56, norm_eps=config.rms_norm_eps,
+        intermediate_dim=56, norm_eps=config.rms_norm_eps, **({} if plain else {"rope_base": theta}),
     ).eval()  # fmt: skip
     model.load_state_dict(wanted)
     with torch.no_grad():
