@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ckpt_gui.cli.main import main
+from tests import builders as b
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample"
 
@@ -55,3 +57,11 @@ def test_salvage_writes_what_is_whole_and_says_so(tmp_path: Path, capsys: pytest
     assert len(report["tensors"]) == 20
     assert any("9 are lost" in note for note in report["notes"])
     assert "nothing can be written" not in json.dumps(report)
+
+
+def test_a_tensor_without_a_name_is_called_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ones = np.ones((3, 2), np.float32)
+    path = b.write(tmp_path / "x.safetensors", b.safetensors_bytes({"": ones, "w": ones}))
+    assert main(["check", str(path), "--report", str(tmp_path / "r.md")]) == 1
+    assert "it starts with `(no name)`, `w`." in capsys.readouterr().out
+    assert "it starts with `(no name)`, `w`" in (tmp_path / "r.md").read_text()

@@ -22,7 +22,7 @@ from ckpt_gui.gui.panels.docks import LEAST_EMS
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import em
+from ckpt_gui.gui.widgets.units import em, quoted
 from ckpt_gui.gui.wording import capital
 from tests.gui.panel_files import VOCAB, llama_folder, llama_tensors, make_theme, open_in, session_of
 
@@ -345,3 +345,7 @@ def test_relations_of_many_tensors_are_looked_up_in_a_job(
 def test_a_note_that_starts_with_a_key_keeps_it() -> None:
     assert capital("rows change places") == "Rows change places"
     assert capital("tok_embeddings.weight is another") == "tok_embeddings.weight is another"
+
+
+def test_a_sentence_about_a_tensor_without_a_name() -> None:
+    assert quoted("It starts with ``, `w`.") == "It starts with “(no name)”, “w”."

@@ -10,9 +10,10 @@ from ckpt_gui.core.text.as_html import html_page
 from ckpt_gui.core.text.as_markdown import markdown
 from ckpt_gui.core.text.as_plain import cells, plain, plain_item, plain_section, plain_text, wrap
 from ckpt_gui.core.text.document import Branch, Document, Figure, Item, Line, Pair, Section, Style, Table, Text
-from ckpt_gui.core.text.words import human_bytes, plural, shown
+from ckpt_gui.core.text.words import human_bytes, plural, shown, with_names
 
 __all__ = [
     "Branch", "Document", "Figure", "Item", "Line", "Pair", "Section", "Style", "Table", "Text", "cells", "html_page",
-    "human_bytes", "markdown", "plain", "plain_item", "plain_section", "plain_text", "plural", "shown", "wrap",
+    "human_bytes", "markdown", "plain", "plain_item", "plain_section", "plain_text", "plural", "shown", "with_names",
+    "wrap",
 ]  # fmt: skip

@@ -9,6 +9,16 @@ from ckpt_gui.core.keys import safe_text
 
 LONGEST = 4000  # characters of one text
 CODE = re.compile(r"`([^`]*)`")  # a name of a tensor or a file in a sentence
+_NAMELESS = re.compile(r"(?<![^\s(])``(?![^\s.,;:)])")
+
+
+def with_names(sentence: str) -> str:
+    """Return a sentence in which a tensor whose name is empty is called something.
+
+    >>> with_names("it starts with ``, `w`.")
+    'it starts with `(no name)`, `w`.'
+    """
+    return _NAMELESS.sub("`(no name)`", sentence)
 
 
 def shown(text: str) -> str:
@@ -17,7 +27,7 @@ def shown(text: str) -> str:
     >>> shown("a\x1b[31mb")
     'a\\x1b[31mb'
     """
-    return safe_text(text, limit=LONGEST)
+    return safe_text(with_names(text), limit=LONGEST)
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import with_names
 
 GRID = 8  # pixels: all distances are multiples of it, or half of it; Qt scales them with the screen
 _BREAKS = str.maketrans({mark: f"{mark}\u200b" for mark in "._/\\-:,"})
@@ -51,7 +52,7 @@ def quoted(text: str, limit: int = 600) -> str:
     >>> quoted("Take off `_orig_mod`")
     'Take off “_orig_mod”'
     """
-    parts = safe_text(text, limit).split("`")
+    parts = safe_text(with_names(text), limit).split("`")
     return "".join(part + ("“”"[number % 2] if number < len(parts) - 1 else "") for number, part in enumerate(parts))
 
 
