@@ -143,10 +143,11 @@ def check(plan: Plan) -> Plan:
         elif not _fits(entry.output.shape, shape):
             wrong.append((entry, shape))
     plan = plan.replace(missing=tuple(missing))
+    coded = _coded(plan)
     return plan.found(
-        *_missing(plan),
-        *_shapes(plan, wrong),
-        *_unexpected(plan),
+        *_missing(plan, coded),
+        *_shapes(plan, wrong, coded),
+        *_unexpected(plan, coded),
         *_types(plan),
         *_no_config(plan),
         *refused_by_transformers(plan, plan.layout),
@@ -161,11 +162,11 @@ def _common_dtype(plan: Plan) -> str:
     return Counter(e.output.dtype for e in plan.entries).most_common(1)[0][0] if plan.entries else "bf16"
 
 
-def _missing(plan: Plan) -> list[Finding]:
+def _missing(plan: Plan, coded: frozenset[str]) -> list[Finding]:
     if not plan.missing:
         return []
     assert plan.layout is not None
-    doubled, coded = _doubled(plan), _coded(plan)
+    doubled = _doubled(plan)
     lost = [s for s in plan.missing if stored_name(plan.layout, s.key) not in doubled]
     lost = [s for s in lost if s.key.rpartition(".")[0] not in coded]
     if not lost:
@@ -226,8 +227,8 @@ def _wrapped_twin(plan: Plan) -> str:
     return next((e.ref.key for e in plan.unmapped if e.key.partition(".")[2] in names), "")
 
 
-def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> list[Finding]:
-    coded = _coded(plan)  # several codes may lie in one number: their shape is none of the weight's
+def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]], coded: frozenset[str]) -> list[Finding]:
+    # Several codes may lie in one number: their shape is none of the weight's.
     wrong = [(e, shape) for e, shape in wrong if BY_NAME[e.output.dtype].kind == "float" or _module(e.key) not in coded]
     if not wrong:
         return []
@@ -240,9 +241,8 @@ def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]]) -> li
     return [Finding("shape-mismatch", "error", text + ".", keys, fix, blocking=True)]
 
 
-def _unexpected(plan: Plan) -> list[Finding]:
+def _unexpected(plan: Plan, coded: frozenset[str]) -> list[Finding]:
     said = {key for f in plan.findings if f.code == "key-collision" for key in f.keys}
-    coded = _coded(plan)
     loose = [e for e in plan.unmapped if e.ref.key not in said and (not coded or _module(e.key) not in coded)]
     if not loose:
         return []

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.plan import Plan, Status
-from ckpt_gui.core.tensors import count_places, unique_bytes
+from ckpt_gui.core.tensors import count_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,12 @@ def facts(plan: Plan) -> Facts:
     refs = list({id(ref): ref for entry in plan.weights for ref in entry.inputs}.values())
     distinct = len({ref.key for ref in refs}) == len(refs)
     stored = refs if distinct else list({ref.path: ref for ref in refs}.values())  # slices of all ranks are one tensor
-    parameters = sum(math.prod(shape) * n for (_, shape), n in count_places(refs).items())
+    places = count_places(refs)
+    parameters = sum(math.prod(shape) * n for (_, shape), n in places.items())
     parameters += sum(plan.source.numel(ref) - ref.numel for ref in refs if ref.key in plan.source.blocks)
     dtypes = dict(Counter(ref.dtype for ref in stored).most_common())
-    return Facts(len(stored), parameters, unique_bytes(refs), dtypes)
+    nbytes = sum(num_bytes(dtype, math.prod(shape)) * n for (dtype, shape), n in places.items())
+    return Facts(len(stored), parameters, nbytes, dtypes)
 
 
 def status(plan: Plan) -> Status:
