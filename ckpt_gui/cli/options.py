@@ -7,10 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ckpt_gui.core.api import find_ref
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text import shown
 from ckpt_gui.core.text.words import read_bytes
 

@@ -17,7 +17,7 @@ from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.policy import TIE_CHOICES, Policy
 from ckpt_gui.core.retarget import retarget, with_base
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text.words import read_bytes
 
 if TYPE_CHECKING:
@@ -192,15 +192,3 @@ def stats(source: Source, key: str, other: str | None = None, **options: Any) ->
     if other is None:
         return tensor_stats(source, find_ref(source, key), **options)
     return pair_stats(source, find_ref(source, key), find_ref(source, other), **options)
-
-
-def find_ref(source: Source, key: str) -> TensorRef:
-    """Return the tensor of that stored key, with or without its section.
-
-    Raises:
-        CheckpointError: There is none.
-    """
-    for ref in source.refs:
-        if key in (ref.key, ref.full_key):
-            return ref
-    raise CheckpointError("missing-tensor", f"There is no tensor `{safe_text(key)}` in this checkpoint.", key=key)

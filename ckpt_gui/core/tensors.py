@@ -288,6 +288,18 @@ def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...
     return Counter((r.dtype, r.shape) for r in listed)
 
 
+def find_ref(source: Source, key: str) -> TensorRef:
+    """Return the tensor of that stored key, with or without its section.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    for ref in source.refs:
+        if key in (ref.key, ref.full_key):
+            return ref
+    raise CheckpointError("missing-tensor", f"There is no tensor `{safe_text(key)}` in this checkpoint.", key=key)
+
+
 def check_window(ref: TensorRef, start: int, length: int) -> None:
     """Raise if a byte range lies outside a tensor: a mistake of the caller, told plainly."""
     if start < 0 or start + length > ref.nbytes:

@@ -15,6 +15,7 @@ from typing import Any
 
 import platformdirs
 
+from tests.bench import compile_package
 from tests.bench.measure import Row, command, fresh, job, printed
 from tests.bench.numbers import number_rows
 from tests.bench.shapes import SHAPES, make_hf
@@ -74,6 +75,7 @@ def main() -> int:
     parser.add_argument("--no-window", dest="window", action="store_false", help="leave out the window's stalls")
     parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
     args = parser.parse_args()
+    compile_package()
     work = args.folder / args.size
     hf = make_hf(work / "hf", args.size)
     meta = work / "meta"

@@ -22,6 +22,7 @@ import platformdirs
 
 from ckpt_gui.core.formats import safetensors
 from ckpt_gui.core.tensors import TensorSpec
+from tests.bench import compile_package
 from tests.bench.shapes import SHAPES, config, specs
 
 
@@ -190,6 +191,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench" / "sparse")
     args = parser.parse_args()
+    compile_package()
     for line in table(args.folder, args.runs):
         print(line)
     return 0
