@@ -26,7 +26,7 @@ sys.exit(PROGRAM())
 
 
 @pytest.mark.parametrize("program", ["main", "window_main"])
-@pytest.mark.parametrize("when", ["ckpt_gui.cli.main", "ckpt_gui.core.errors", "ckpt_gui.core.api"])
+@pytest.mark.parametrize("when", ["ckpt_gui.cli.main", "ckpt_gui.core.errors", "ckpt_gui.core.normalise"])
 def test_interrupted_while_importing(program: str, when: str) -> None:
     command = [sys.executable, "-c", START.replace("WHEN", when).replace("PROGRAM", program), "check", "x.pt"]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
