@@ -26,7 +26,7 @@ from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, FIELDS, in_states, 
 from ckpt_gui.gui.panels.compare_page import ComparePage
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.overview_strip import OverviewStrip
-from tests.gui.windows import make_window
+from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
 TOUCHED = "model.layers.2.self_attn.q_proj.weight"
@@ -50,11 +50,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
-    window = make_window(qtbot, qapp)
-    window.open_path(str(SAMPLE))
-    qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    window.page_tabs.show_page("compare")
-    return window
+    return window_on(qtbot, qapp, SAMPLE, "compare")
 
 
 @pytest.fixture

@@ -15,18 +15,14 @@ from ckpt_gui.gui.panels.overview_page import OverviewPage
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.byte_map import ByteMap
 from tests.gui.checkpoints import source
-from tests.gui.windows import make_window
+from tests.gui.windows import make_window, window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
 
 
 @pytest.fixture
 def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
-    window = make_window(qtbot, qapp)
-    window.open_path(str(SAMPLE))
-    qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    window.page_tabs.show_page("overview")
-    return window
+    return window_on(qtbot, qapp, SAMPLE, "overview")
 
 
 @pytest.fixture

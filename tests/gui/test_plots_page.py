@@ -16,11 +16,10 @@ from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from ckpt_gui.core.stats import HeatMap
-from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels.heat_zoom import block_text
 from ckpt_gui.gui.panels.plots_page import PlotsPage
 from ckpt_gui.plots import CastPlot, HeatPairPlot, HistogramPlot, StripPlot
-from tests.gui.windows import make_window
+from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
 LONG = 60_000  # milliseconds: importing matplotlib beside other work
@@ -32,10 +31,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_page(qtbot: QtBot, app: QApplication, path: Path) -> PlotsPage:
-    window: MainWindow = make_window(qtbot, app)
-    window.open_path(str(path))
-    qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    window.page_tabs.show_page("plots")
+    window = window_on(qtbot, app, path, "plots")
     page = window.page_tabs.page("plots")
     assert isinstance(page, PlotsPage)
     return page

@@ -24,7 +24,7 @@ from ckpt_gui.gui.models.scan_model import COLUMNS, ScanModel
 from ckpt_gui.gui.panels import scan_page
 from ckpt_gui.gui.panels.scan_page import ScanPage
 from ckpt_gui.gui.theme import Theme
-from tests.gui.windows import make_window
+from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
 POISONED, DEAD = "model.layers.1.mlp.up_proj.weight", "model.layers.0.self_attn.o_proj.weight"
@@ -52,11 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def window(qtbot: QtBot, qapp: QApplication, folder: Path) -> MainWindow:
-    window = make_window(qtbot, qapp)
-    window.open_path(str(folder))
-    qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    window.page_tabs.show_page("scan")
-    return window
+    return window_on(qtbot, qapp, folder, "scan")
 
 
 @pytest.fixture

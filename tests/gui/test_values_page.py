@@ -18,12 +18,11 @@ from safetensors.numpy import save_file
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.values import parse_index
 from ckpt_gui.gui.jobs import JobManager
-from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.values_grid import TILE, Grid
 from ckpt_gui.gui.models.values_model import ValuesModel
 from ckpt_gui.gui.panels.values_page import ValuesPage
 from ckpt_gui.gui.theme import Theme
-from tests.gui.windows import make_window
+from tests.gui.windows import window_on
 
 CUBE = np.arange(3 * 50 * 40, dtype=np.float32).reshape(3, 50, 40)
 ODD = np.array([[np.nan, np.inf, -np.inf], [0.0, -0.0, 1 / 3]], dtype=np.float32)
@@ -38,10 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def open_page(qtbot: QtBot, app: QApplication, path: Path) -> ValuesPage:
-    window: MainWindow = make_window(qtbot, app)
-    window.open_path(str(path))
-    qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    window.page_tabs.show_page("values")
+    window = window_on(qtbot, app, path, "values")
     made = window.page_tabs.page("values")
     assert isinstance(made, ValuesPage)
     return made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -29,4 +31,13 @@ def make_window(qtbot: QtBot, app: QApplication, source: Source | None = None, *
     window.show()
     if source is not None:
         window.session.publish(snapshot_of(source, layout))
+    return window
+
+
+def window_on(qtbot: QtBot, app: QApplication, path: str | Path, page: str) -> MainWindow:
+    """Return a shown window that has opened a path and turned to a page."""
+    window = make_window(qtbot, app)
+    window.open_path(str(path))
+    qtbot.waitUntil(lambda: window.session.snapshot is not None)
+    window.page_tabs.show_page(page)
     return window
