@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import STATES, Row, State
 from ckpt_gui.core.filtering import Query, read_query
+from ckpt_gui.core.row_tree import Node
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Node
+from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex
 
 
 def row(key: str, state: State = "same", dtype: str = "bf16", expected: str | None = None) -> Row:

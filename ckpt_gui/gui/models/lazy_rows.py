@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.tree import CheckpointIndex, Node
+from ckpt_gui.core.row_tree import Node
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.models.tree_columns import Column
 
 Index = QModelIndex | QPersistentModelIndex

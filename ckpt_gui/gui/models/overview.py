@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.tree import CheckpointIndex, Node
+from ckpt_gui.core.row_tree import Node
+from ckpt_gui.core.tree import CheckpointIndex
 
 LARGEST = 5
 MANY = 20_000  # rows of a group that are looked at one by one without a job

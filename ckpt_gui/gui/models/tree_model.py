@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QBrush, QFont
 
-from ckpt_gui.core.tree import Node
+from ckpt_gui.core.row_tree import Node
 from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.lazy_rows import Index, LazyRows
 from ckpt_gui.gui.models.tree_cells import group_cells, row_cells, spoken, tip

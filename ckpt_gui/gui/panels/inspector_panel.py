@@ -10,7 +10,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.tree import Node
+from ckpt_gui.core.row_tree import Node
 from ckpt_gui.gui.models.overview import Overview, group
 from ckpt_gui.gui.panels.inspector_details import DetailsTab
 from ckpt_gui.gui.panels.inspector_stats import StatisticsTab

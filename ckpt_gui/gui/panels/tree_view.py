@@ -7,7 +7,8 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QMenu, QTreeView, QWidget
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Node
+from ckpt_gui.core.row_tree import Node
+from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.state_paint import StateDelegate
