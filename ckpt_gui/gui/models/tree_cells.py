@@ -8,8 +8,9 @@ from PySide6.QtCore import QCoreApplication
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.row_tree import Node
 from ckpt_gui.core.text import human_bytes, plural
-from ckpt_gui.core.tree import CheckpointIndex, Node
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.wording import shape_text
