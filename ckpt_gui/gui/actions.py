@@ -5,7 +5,7 @@ A new action is one line here and one method of `Commands`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +13,7 @@ from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
+WHY = "why"  # property of an action: a sentence that says why it can not be used now
 _Key = QKeySequence.StandardKey
 
 
@@ -27,8 +28,7 @@ class Spec:
         keys: Shortcuts, as text or as Qt's name for the platform's usual one.
         argument: Handed to the method if not None.
         group: Actions of one group exclude each other.
-        needs: When it makes sense: `open` while a checkpoint is open, `model` or `adapter` while it is one, `path`
-            while one is named, `fixable` while nothing blocks its export; empty for always.
+        needs: When it makes sense; see `NEEDS`. Empty for always.
         tip: What the status bar and tool tips say.
     """
 
@@ -42,16 +42,36 @@ class Spec:
     tip: str = ""
 
 
+# word → why an action that needs it can not be used now
+NEEDS: dict[str, str] = {
+    "open": "Open a checkpoint first",
+    "path": "Open a checkpoint first",
+    "model": "Only while a model is open",
+    "adapter": "Only while an adapter is open",
+    "fixable": "Only while a checkpoint is open of which nothing blocks the export",
+    "certain": "Only while every step of the plan is certain; look at the plan first",
+    "before": "No session was kept",
+}
+
 ACTIONS: tuple[Spec, ...] = (
     Spec("open-file", "&Open file…", "open_file", (_Key.Open,), tip="Open a checkpoint file or an index"),
     Spec("open-folder", "Open &folder…", "open_folder", ("Ctrl+Shift+O",), tip="Open a folder of shards"),
     Spec("open-sample", "Open the &sample", "open_sample", tip="Open the small checkpoint that comes with the program"),
+    Spec(
+        "restore-session",
+        "Reopen last sess&ion",
+        "restore_session",
+        needs="before",
+        tip="Open again what was open when the program ended last, as it was shown",
+    ),
     Spec("reload", "&Read again", "reload", ("F5",), needs="path", tip="Open the same path anew"),
     Spec(
         "choose-config", "Choose a c&onfig…", "choose_config", needs="path", tip="Open it with a config.json of yours"
     ),
-    Spec("close", "&Close checkpoint", "close_checkpoint", (_Key.Close,), needs="path"),
-    Spec("quit", "&Quit", "close", ("Ctrl+Q",)),
+    Spec(
+        "close", "&Close checkpoint", "close_checkpoint", (_Key.Close,), needs="path", tip="Go back to the start page"
+    ),
+    Spec("quit", "&Quit", "close", ("Ctrl+Q",), tip="Close the window; running work is asked about"),
     Spec(
         "copy-key", "Copy &key", "copy_keys", ("Ctrl+Shift+C",), needs="open", tip="Copy the keys of the selected rows"
     ),
@@ -64,14 +84,91 @@ ACTIONS: tuple[Spec, ...] = (
         needs="open",
         tip="Leave the selected extra tensors out of the export, or take them in again",
     ),
-    Spec("find", "&Filter", "focus_filter", (_Key.Find, "/"), needs="open"),
-    Spec("next", "&Next difference", "next_difference", ("Alt+Down", "F8"), needs="open"),
-    Spec("previous", "&Previous difference", "previous_difference", ("Alt+Up", "Shift+F8"), needs="open"),
-    Spec("tree", "As a &tree", "show_as", ("Ctrl+1",), argument="tree", needs="open"),
-    Spec("list", "As a &list", "show_as", ("Ctrl+2",), argument="list", needs="open"),
-    Spec("theme-system", "As the &system", "set_scheme", argument="system", group="theme"),
-    Spec("theme-light", "&Light", "set_scheme", argument="light", group="theme"),
-    Spec("theme-dark", "&Dark", "set_scheme", argument="dark", group="theme"),
+    Spec(
+        "copy-view",
+        "Copy the command for this &view",
+        "copy_view",
+        ("Ctrl+Alt+C",),
+        needs="open",
+        tip="Copy the command that opens this checkpoint with the same filter, tensor and page",
+    ),
+    Spec("settings", "&Settings…", "show_settings", ("Ctrl+,",), tip="Colours, letters, numbers, and what is kept"),
+    Spec(
+        "find",
+        "&Filter",
+        "focus_filter",
+        (_Key.Find, "/"),
+        needs="open",
+        tip="Show only the tensors that a text asks for",
+    ),
+    Spec(
+        "next",
+        "&Next difference",
+        "next_difference",
+        ("Alt+Down", "F8"),
+        needs="open",
+        tip="Go to the next tensor that is not as expected",
+    ),
+    Spec(
+        "previous",
+        "&Previous difference",
+        "previous_difference",
+        ("Alt+Up", "Shift+F8"),
+        needs="open",
+        tip="Go to the previous tensor that is not as expected",
+    ),
+    Spec(
+        "expand",
+        "&Unfold the selection",
+        "unfold_selection",
+        ("Ctrl++", "Ctrl+="),
+        needs="open",
+        tip="Unfold the selected groups and all in them; asks above 5,000 rows",
+    ),
+    Spec(
+        "collapse",
+        "F&old the selection",
+        "fold_selection",
+        ("Ctrl+-",),
+        needs="open",
+        tip="Fold the selected groups, or the group of the selected tensor",
+    ),
+    Spec(
+        "check-values",
+        "&Check all values",
+        "check_values",
+        ("Shift+F5",),
+        needs="open",
+        tip="Read every weight: finds NaN, dead rows and what looks wrong beside the other layers",
+    ),
+    Spec(
+        "tree",
+        "As a &tree",
+        "show_as",
+        ("Ctrl+1",),
+        argument="tree",
+        needs="open",
+        tip="Group the tensors by their names",
+    ),
+    Spec("list", "As a &list", "show_as", ("Ctrl+2",), argument="list", needs="open", tip="One row a tensor"),
+    Spec(
+        "theme-system",
+        "As the &system",
+        "set_scheme",
+        argument="system",
+        group="theme",
+        tip="Follow the colours and the contrast of the desktop",
+    ),
+    Spec("theme-light", "&Light", "set_scheme", argument="light", group="theme", tip="Dark letters on light ground"),
+    Spec("theme-dark", "&Dark", "set_scheme", argument="dark", group="theme", tip="Light letters on dark ground"),
+    Spec(
+        "theme-contrast",
+        "&High contrast",
+        "set_scheme",
+        argument="contrast",
+        group="theme",
+        tip="Black, white and strong colours, with frames around everything",
+    ),
     Spec("fix", "&Fix…", "fix", ("F7",), needs="fixable", tip="See what would be changed, and write it"),
     Spec(
         "merge-adapter",
@@ -91,7 +188,24 @@ ACTIONS: tuple[Spec, ...] = (
         tip="Take each tensor from the shard that the index names, and leave out what it does not",
     ),
     Spec("export", "&Export…", "export", ("Ctrl+E",), needs="open", tip="Write the checkpoint in another form"),
-    Spec("legend", "&Legend of glyphs", "show_legend", ("Shift+F1",)),
+    Spec(
+        "fix-export",
+        "Fix and e&xport at once…",
+        "fix_and_export",
+        ("Ctrl+Shift+E",),
+        needs="certain",
+        tip="Where every step is certain: the summary, and Enter writes it",
+    ),
+    Spec(
+        "palette",
+        "Command &palette…",
+        "show_palette",
+        ("Ctrl+Shift+P",),
+        tip="Find any command, or any key of the checkpoint, by a few letters",
+    ),
+    Spec("help", "&First steps", "show_help", (_Key.HelpContents,), tip="What is where, and how a checkpoint is fixed"),
+    Spec("shortcuts", "&Keyboard shortcuts…", "show_shortcuts", tip="All shortcuts; each can be changed"),
+    Spec("legend", "&Legend of glyphs", "show_legend", ("Shift+F1",), tip="What each mark of the tree means"),
     Spec(
         "explain",
         "&Explain an error…",
@@ -99,21 +213,25 @@ ACTIONS: tuple[Spec, ...] = (
         ("Ctrl+Shift+H",),
         tip="Paste a traceback, and see what is the matter and what to do",
     ),
-    Spec("about", "&About ckpt_gui", "show_about"),
+    Spec("about", "&About ckpt_gui", "show_about", tip="Version and licence"),
 )
 
 # `-` is a line; a name in capitals is filled in by the window.
 MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "&File",
-        ("open-file", "open-folder", "RECENTS", "open-sample", "-", "reload", "choose-config", "close", "-", "quit"),
-    ),
-    ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "-", "drop", "-", "find")),
-    ("&View", ("next", "previous", "-", "tree", "list", "-", "PAGES", "DOCKS", "-", "THEME")),
-    ("F&ix", ("fix", "export", "-", "merge-adapter", "merge-into", "-", "assigned-only")),
-    ("&Help", ("explain", "legend", "about")),
-)
-THEMES = ("theme-system", "theme-light", "theme-dark")
+    ("&File", (
+        "open-file", "open-folder", "RECENTS", "restore-session", "open-sample", "-", "reload", "choose-config",
+        "close", "-", "quit",
+    )),
+    ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "copy-view", "-", "drop", "-", "find", "-", "settings")),
+    ("&View", (
+        "next", "previous", "-", "tree", "list", "expand", "collapse", "-", "PAGES", "DOCKS", "-", "THEME",
+    )),
+    ("F&ix", (
+        "fix", "export", "fix-export", "-", "check-values", "-", "merge-adapter", "merge-into", "-", "assigned-only",
+    )),
+    ("&Help", ("help", "palette", "explain", "-", "legend", "shortcuts", "about")),
+)  # fmt: skip
+THEMES = ("theme-system", "theme-light", "theme-dark", "theme-contrast")
 
 
 def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
@@ -123,11 +241,9 @@ def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
     for spec in ACTIONS:
         action = QAction(_tr(spec.text), window)
         action.setObjectName(spec.id)
-        action.setShortcuts([QKeySequence(key) for key in spec.keys])
-        tip = _tr(spec.tip) if spec.tip else spec.text.replace("&", "")
-        shown = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-        action.setToolTip(f"{tip} ({shown})" if shown else tip)
-        action.setStatusTip(tip)
+        action.setStatusTip(_tr(spec.tip))
+        action.setProperty(WHY, _tr(NEEDS[spec.needs]) if spec.needs else "")
+        give_keys(action, usual_keys(spec.id))
         handler = getattr(commands, spec.handler)
         call = handler if spec.argument is None else partial(handler, spec.argument)
         action.triggered.connect(lambda _checked=False, call=call: call())
@@ -137,6 +253,19 @@ def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
         window.addAction(action)
         made[spec.id] = action
     return made
+
+
+def usual_keys(name: str) -> list[QKeySequence]:
+    """Return the shortcuts that an action has as delivered; on each platform its own."""
+    return [QKeySequence(key) for spec in ACTIONS if spec.id == name for key in spec.keys]
+
+
+def give_keys(action: QAction, keys: Sequence[QKeySequence]) -> None:
+    """Give an action its shortcuts, and say them in its tool tip."""
+    action.setShortcuts(list(keys))
+    shown = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    tip = action.statusTip()
+    action.setToolTip(f"{tip} ({shown})" if shown else tip)
 
 
 def make_menus(window: QMainWindow, actions: Mapping[str, QAction]) -> dict[str, QMenu]:

@@ -10,7 +10,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from PySide6.QtCore import QLibraryInfo, QLocale, QTimer, QTranslator
 from PySide6.QtGui import QIcon
@@ -19,15 +18,14 @@ from PySide6.QtWidgets import QApplication
 from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder
 from ckpt_gui.gui.hooks import caught, without_noise
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.pages import HasParts
 from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.screenshot import Shooter
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.window_state import arrange, once, read_states, reopen, state_of, write_states
 
 DESKTOP_FILE = "org.ckpt_gui.CkptGui"
 MOST_WINDOWS = 10
-VIEWS = ("tree", "list", "plan", "export")
 
 
 def run(
@@ -55,7 +53,7 @@ def run(
     settings = Settings(keeps=not screenshot)
     if fresh:
         settings.clear()
-    windows = Windows(settings, Theme(app, settings.scheme))
+    windows = Windows(settings, Theme(app, settings.scheme, settings.points, settings.still))
     with (
         without_noise(app.platformName()),
         crash_log(log_folder()),
@@ -65,7 +63,7 @@ def run(
         first = windows.add(*paths[:1], restore=not (fresh or screenshot))
         for path in paths[1:]:
             windows.add(path)
-        once(first, lambda: _arrange(first, select, filter, view, against))
+        once(first, lambda: arrange(first, select, filter, view, against))
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:
             first.tell.bad_end(bad_ends(log_folder()))
@@ -106,17 +104,28 @@ def application() -> QApplication:
 
 
 class Windows:
-    """The windows that are open; keeps them alive."""
+    """The windows that are open; keeps them alive, and remembers what they show for the next start.
+
+    Attributes:
+        open: The windows.
+        before: What was open when the program ended last.
+    """
 
     def __init__(self, settings: Settings, theme: Theme) -> None:
         self._settings, self._theme = settings, theme
         self.open: list[MainWindow] = []
+        self.before = read_states(settings.session()) if settings.offers_session else ()
+        self._ending = False
 
     def add(self, path: str = "", *, restore: bool = False) -> MainWindow:
         """Show another window."""
         window = MainWindow(self._settings, self._theme)
         self.open.append(window)
         window.more_paths.connect(partial(self._add_more, weakref.ref(window)))
+        window.settled.connect(self.remember)
+        window.leaving.connect(self.remember)
+        window.session_wanted.connect(self.reopen_all)
+        window.offer_session(self.before)
         window.destroyed.connect(lambda _=None: self.open.remove(window) if window in self.open else None)
         if restore:
             window.restore()
@@ -124,6 +133,20 @@ class Windows:
         if path:
             window.open_path(path)
         return window
+
+    def remember(self) -> None:
+        """Keep what all windows show; what was open before stays kept until something is."""
+        if not self._ending and (states := [state for it in self.open if (state := state_of(it)) is not None]):
+            self._settings.save_session(write_states(states))
+
+    def reopen_all(self) -> None:
+        """Open again what was open last time: the first checkpoint here if nothing is, the others beside it."""
+        states, self.before = self.before, ()
+        empty = [it for it in self.open if it.session.path is None]
+        for window in self.open:
+            window.offer_session(())
+        for state in states[:MOST_WINDOWS]:
+            reopen(empty.pop() if empty else self.add(), state)
 
     def _add_more(self, first: weakref.ref[MainWindow], paths: Sequence[str]) -> None:
         """Show more windows, but not a screen full of them."""
@@ -146,62 +169,12 @@ class Windows:
 
     def close_all(self) -> None:
         """Close what is still open, without asking."""
+        self.remember()
+        self._ending = True
         for window in list(self.open):
             window.ask_to_close = lambda _window, _titles: True
             window.close()
         self.open.clear()
-
-
-def once(window: MainWindow, act: Callable[[], None]) -> None:
-    """Act when the window has shown what it was asked for; only the first time."""
-    done: list[bool] = []
-
-    def settled() -> None:
-        if not done:
-            done.append(True)
-            act()
-
-    window.settled.connect(settled)
-
-
-def _arrange(
-    window: MainWindow, select: str | None, text: str | None, view: str | None, against: str | None = None
-) -> None:
-    """Bring a window into the state that the command line asks for."""
-    if window.session.snapshot is None:
-        return
-    if against:
-        window.commands.compare_with(against)
-    if view in ("tree", "list"):
-        window.commands.show_as(view)
-    if text:
-        window.tree_panel.set_filter(text)
-    if select and not window.tree_panel.select_key(select):
-        window.notices.show_notice("select", "warning", f"There is no tensor `{select}` in this checkpoint.")
-    if view in ("plan", "export"):
-        window.commands.export() if view == "export" else window.docks["plan"].raise_()
-    elif view and view not in VIEWS and not _show_page(window, view) and not _show_tab(window.inspector_panel, view):
-        window.notices.show_notice("view", "warning", f"There is no view {view}.")
-
-
-def _show_page(window: MainWindow, view: str) -> bool:
-    """Show a page by its name, or a part of it as `plots/heat`."""
-    name, _, part = view.partition("/")
-    if name not in window.page_tabs.names:
-        return False
-    window.page_tabs.show_page(name)
-    page = window.page_tabs.page(name)
-    return not part or (isinstance(page, HasParts) and page.turn_to(part))
-
-
-def _show_tab(inspector: Any, name: str) -> bool:
-    """Show a tab of the inspector by the first word of its title."""
-    tabs = inspector.tabs
-    for place in range(tabs.count()):
-        if tabs.tabText(place).replace("&", "").lower().startswith(name.lower()):
-            tabs.setCurrentIndex(place)
-            return True
-    return False
 
 
 @contextlib.contextmanager

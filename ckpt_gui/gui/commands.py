@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
-from ckpt_gui.gui.pages import HasDifferences
-from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
-from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
+from ckpt_gui.gui.help_commands import HelpCommands
+from ckpt_gui.gui.pages import HasDifferences, HasParts
+from ckpt_gui.gui.panels.notices import Choice
+from ckpt_gui.gui.panels.tree_view import MAX_EXPANDED
 from ckpt_gui.gui.resources import SAMPLE, resource
+from ckpt_gui.gui.window_state import state_of, view_command
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
@@ -21,7 +24,7 @@ ADAPTERS = "Adapters (adapter_config.json adapter_model.* *.safetensors *.pt *.p
 FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
 
 
-class Commands(QObject):
+class Commands(HelpCommands):
     """The commands of one window.
 
     Attributes:
@@ -32,11 +35,6 @@ class Commands(QObject):
         super().__init__(window)
         self.dialog: ExportDialog | None = None
 
-    @property
-    def _window(self) -> MainWindow:
-        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
-        return cast("MainWindow", self.parent())
-
     def serve(self) -> None:
         """Do what the pages and panels of the window ask for."""
         window, start, error = self._window, self._window.start_page, self._window.error_panel
@@ -46,6 +44,7 @@ class Commands(QObject):
         start.open_sample.connect(self.open_sample)
         start.explain_error.connect(self.explain_error)
         start.open_path.connect(window.open_path)
+        start.session_wanted.connect(self.restore_session)
         error.again.connect(self.reload)
         error.other.connect(self.open_file)
         error.leave.connect(self.close_checkpoint)
@@ -56,10 +55,6 @@ class Commands(QObject):
         box.folder_wanted.connect(self.compare_with_folder)
         window.checkpoint_panel.action_wanted.connect(self.trigger)
         window.plan_panel.export_requested.connect(self.export)
-
-    def trigger(self, name: str) -> None:
-        """Do what an action does."""
-        self._window.actions_by_id[name].trigger()
 
     # ------------------------------------------------------------------------------------------------------- opening
 
@@ -186,10 +181,38 @@ class Commands(QObject):
         """Show the keys as a tree or as a list."""
         self._window.tree_panel.set_flat(mode == "list")
 
-    def set_scheme(self, scheme: str) -> None:
-        """Choose the colours."""
-        self._window.theme.set_scheme(scheme)
-        self._window.settings.scheme = scheme
+    def unfold_selection(self) -> None:
+        """Unfold the selected groups and all in them; ask where that is much."""
+        view = self._window.tree_panel.view
+        rows = view.rows_below_selection()
+        if rows <= MAX_EXPANDED:
+            view.unfold_selection()
+            return
+        text = self.tr("That unfolds {number} rows, which takes a while.").format(number=f"{rows:,}")
+        choice = Choice(self.tr("Unfold them all"), view.unfold_selection)
+        self._window.notices.show_notice("unfold", "info", text, (choice,))
+
+    def fold_selection(self) -> None:
+        """Fold the selected groups, or those of the selected tensors."""
+        self._window.tree_panel.view.fold_selection()
+
+    def check_values(self) -> None:
+        """Turn to the page that reads every weight, and start."""
+        tabs = self._window.page_tabs
+        tabs.show_page("scan")
+        page = tabs.page("scan")
+        if isinstance(page, HasParts):
+            page.turn_to("start")
+
+    def copy_view(self) -> None:
+        """Copy the command that opens the same view again."""
+        state = state_of(self._window)
+        if state is not None:
+            QGuiApplication.clipboard().setText(view_command(state))
+
+    def restore_session(self) -> None:
+        """Open again what was open last time."""
+        self._window.session_wanted.emit()
 
     # --------------------------------------------------------------------------------------------------------- fixing
 
@@ -215,10 +238,12 @@ class Commands(QObject):
         self.dialog.raise_()
         self.dialog.activateWindow()
 
-    def export_to(self, layout: str) -> None:
-        """Decide for a layout, and show the dialog that writes it."""
-        self._window.session.change_target(layout=layout)
+    def fix_and_export(self) -> None:
+        """Show the dialog where every step is certain, with Enter at hand to write."""
         self.export()
+        if self.dialog is not None:
+            self.dialog.export_button.setDefault(True)
+            self.dialog.export_button.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def drop_dialog(self) -> None:
         """Let go of the export dialog: another checkpoint has one of its own."""
@@ -226,29 +251,6 @@ class Commands(QObject):
             self.dialog.close()
             self.dialog.deleteLater()
             self.dialog = None
-
-    # ----------------------------------------------------------------------------------------------------------- help
-
-    def show_legend(self) -> None:
-        """Show what the glyphs mean."""
-        LegendDialog(self._window.theme, self._window).open()
-
-    def explain_error(self) -> None:
-        """Show the box that explains a pasted message; the window can be used beside it."""
-        window = self._window
-        found = window.findChild(ExplainDialog)
-        if found is None or not found.isVisible():  # a closed one is on its way out
-            found = ExplainDialog(window.session, window.theme, window)
-            found.action_wanted.connect(self.trigger)
-            found.export_wanted.connect(self.export_to)
-            found.path_wanted.connect(window.open_path)
-        found.show()
-        found.raise_()
-        found.activateWindow()
-
-    def show_about(self) -> None:
-        """Show what the program is."""
-        AboutDialog(self._window).open()
 
     def _folder(self) -> str:
         window = self._window

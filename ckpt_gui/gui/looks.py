@@ -11,16 +11,25 @@ _LIGHT = {
     "text": "#1a1f26", "muted": "#535d69", "accent": "#1f5fbf", "on_accent": "#ffffff", "accent_hover": "#184f9f",
     "selection": "#d9e7fb", "hover": "#eef3fa", "focus": "#1f5fbf",
     "blue": "#1458a8", "orange": "#8f4200", "teal": "#00615a", "violet": "#6434a3", "red": "#a8071a", "grey": "#535d69",
-    "error_ground": "#fff1a8", "zebra": "#f8fafc",
+    "error_ground": "#fff1a8", "zebra": "#f8fafc", "disabled": "#656e7a",
 }  # fmt: skip
 _DARK = {
     "window": "#14171b", "surface": "#1b1f24", "raised": "#262b32", "border": "#343b44", "strong_border": "#7d8894",
     "text": "#e7eaee", "muted": "#a5afba", "accent": "#7fb4ff", "on_accent": "#0c1a2c", "accent_hover": "#a3caff",
     "selection": "#27405f", "hover": "#232931", "focus": "#7fb4ff",
     "blue": "#8ec2ff", "orange": "#ffb877", "teal": "#6fd8c6", "violet": "#d0b3ff", "red": "#ffa3a6", "grey": "#a5afba",
-    "error_ground": "#4a2326", "zebra": "#1e2228",
+    "error_ground": "#4a2326", "zebra": "#1e2228", "disabled": "#929da9",
 }  # fmt: skip
-SCHEME_COLOURS: Mapping[str, Mapping[str, str]] = MappingProxyType({"light": _LIGHT, "dark": _DARK})
+_CONTRAST = {
+    "window": "#000000", "surface": "#000000", "raised": "#1c1c1c", "border": "#ffffff", "strong_border": "#ffffff",
+    "text": "#ffffff", "muted": "#f0f0f0", "accent": "#ffe34d", "on_accent": "#000000", "accent_hover": "#fff3a8",
+    "selection": "#0a3a86", "hover": "#262626", "focus": "#ffe34d",
+    "blue": "#9bd0ff", "orange": "#ffc07a", "teal": "#6ff0da", "violet": "#e0c4ff", "red": "#ffb3b3", "grey": "#f0f0f0",
+    "error_ground": "#5c0000", "zebra": "#0f0f0f", "disabled": "#a6a6a6",
+}  # fmt: skip
+SCHEME_COLOURS: Mapping[str, Mapping[str, str]] = MappingProxyType({
+    "light": _LIGHT, "dark": _DARK, "contrast": _CONTRAST,
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

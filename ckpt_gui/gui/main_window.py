@@ -39,6 +39,7 @@ from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.window_notices import WindowNotices
+from ckpt_gui.gui.window_state import WindowState, session_words
 
 SIZE = QSize(1280, 800)
 
@@ -49,10 +50,14 @@ class MainWindow(QMainWindow):
     Signals:
         more_paths(paths): Several were dropped; the rest want windows of their own.
         settled(): What was asked for is shown, be it a checkpoint or why there is none.
+        leaving(): It is about to close; it still shows what it showed.
+        session_wanted(): The user wants to open again what was open last time.
     """
 
     more_paths = Signal(list)
     settled = Signal()
+    leaving = Signal()
+    session_wanted = Signal()
 
     def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -75,6 +80,10 @@ class MainWindow(QMainWindow):
         self._build_tool_bar()
         self._build_menus()
         self._connect()
+        self.commands.take_shortcuts()
+        self.session.prefer_layout(settings.layout)
+        self.before: tuple[WindowState, ...] = ()
+        theme.settle(self)
         self.resize(SIZE)
         self._show_page(self.start_page)
 
@@ -170,9 +179,15 @@ class MainWindow(QMainWindow):
         geometry, self._docks.layout = self.settings.window()
         self.restoreGeometry(geometry)
 
-    def open_path(self, path: str) -> None:
-        """Open a checkpoint, in place of the one that is open."""
-        self.session.open(path)
+    def open_path(self, path: str, config: str | None = None) -> None:
+        """Open a checkpoint, in place of the one that is open; with a config of the user's, if one is given."""
+        self.session.open(path, config=config)
+
+    def offer_session(self, states: tuple[WindowState, ...]) -> None:
+        """Offer what was open last time: on the start page, in the menu and in the palette."""
+        self.before = states
+        self.start_page.offer_session(session_words(states) if states else "")
+        self._enable()
 
     # ------------------------------------------------------------------------------------------------------ following
 
@@ -241,6 +256,7 @@ class MainWindow(QMainWindow):
         page, snapshot = self.pages.currentWidget(), self.session.snapshot
         is_open = page is self.page_tabs
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
+        certain = fixable and snapshot is not None and all(step.certain for step in snapshot.export.steps)
         self.tool_bar.compare_box.setEnabled(is_open)
         adapter = is_open and snapshot is not None and snapshot.plan.adapter is not None
         enable(
@@ -248,6 +264,8 @@ class MainWindow(QMainWindow):
             open=is_open,
             path=page is not self.start_page,
             fixable=fixable,
+            certain=certain,
+            before=bool(self.before),
             adapter=adapter,
             model=is_open and not adapter,
         )
@@ -265,9 +283,10 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask if work is running; then stop it, and leave no thread behind."""
         titles = [job.title for job in self.jobs.running() if not job.quiet]
-        if titles and not self.ask_to_close(self, titles):
+        if titles and self.settings.asks_to_close and not self.ask_to_close(self, titles):
             event.ignore()
             return
+        self.leaving.emit()
         self._show_page(self.start_page)  # keeps the layout of the docks
         self.settings.save_window(self.saveGeometry(), self._docks.layout)
         self.commands.drop_dialog()

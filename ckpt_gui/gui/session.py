@@ -76,6 +76,7 @@ class Session(QObject):
         self._planning: Job | None = None
         self._wanted: Decisions | None = None  # taken, and not yet followed by a snapshot
         self._adapter_wanted = ""
+        self._layout = ""  # that an export goes to, where the user prefers one
         self._adapters = OpenAdapters(jobs)
         self.reference = Reference(jobs, self)
         self.reference.ended.connect(self._on_compared)
@@ -84,14 +85,19 @@ class Session(QObject):
         """Open a checkpoint in a job; an open one is closed first. An adapter is merged into it once it is open."""
         old = self._let_go()
         self.path, self._adapter_wanted = str(path), adapter
+        layout = self._layout
         self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
         _close(old)
 
         def work(job: Job) -> Snapshot:
-            return open_snapshot(path, config, job)
+            return open_snapshot(path, config, job, layout)
 
         title = f"Opening {safe_text(Path(path).name, 60)}"
         self._job = self.jobs.start(title, work, self._opened, self._failed, discard=_close, quiet=True)
+
+    def prefer_layout(self, layout: str) -> None:
+        """Let exports of what is opened from now on go to a layout; empty for the one that fits."""
+        self._layout = layout
 
     def cancel_opening(self) -> None:
         """Stop opening."""

@@ -1,4 +1,4 @@
-"""What is remembered between runs, in an ini file: recent checkpoints, targets and filters, colours, the window."""
+"""What is remembered between runs, in an ini file: what was used last, what was chosen, the window."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from PySide6.QtCore import QByteArray, QSettings
 NUM_RECENTS = 10
 NUM_TARGETS = 10
 NUM_FILTERS = 20
+NUM_COMMANDS = 10
+MOST_RECENTS = 50  # and filters, that can be chosen to be kept
 LAYOUT_VERSION = 1  # of the docks: raise it when they change, and old states are not applied
 
 
@@ -35,21 +37,116 @@ class Settings:
 
     @property
     def scheme(self) -> str:
-        """The colour scheme: `system`, `light` or `dark`."""
+        """The colour scheme: `system`, `light`, `dark` or `contrast`."""
         return str(self._value("view/scheme", "system"))
 
     @scheme.setter
     def scheme(self, scheme: str) -> None:
         self._set("view/scheme", scheme)
 
+    @property
+    def points(self) -> int:
+        """The size of the letters; 0 for that of the system."""
+        return self._number("view/points", 0)
+
+    @points.setter
+    def points(self, points: int) -> None:
+        self._set("view/points", points)
+
+    @property
+    def still(self) -> bool:
+        """True if nothing may move by itself."""
+        return self._flag("view/still", False)
+
+    @still.setter
+    def still(self, still: bool) -> None:
+        self._set("view/still", still)
+
+    @property
+    def layout(self) -> str:
+        """The layout that an export goes to unless something else is chosen; empty for the one that fits the model."""
+        return str(self._value("export/layout", ""))
+
+    @layout.setter
+    def layout(self, layout: str) -> None:
+        self._set("export/layout", layout)
+
+    @property
+    def offers_session(self) -> bool:
+        """True if what was open last time is offered again."""
+        return self._flag("session/offer", True)
+
+    @offers_session.setter
+    def offers_session(self, offers: bool) -> None:
+        self._set("session/offer", offers)
+
+    @property
+    def asks_to_close(self) -> bool:
+        """True if closing asks while work is running that an end would throw away."""
+        return self._flag("session/ask", True)
+
+    @asks_to_close.setter
+    def asks_to_close(self, asks: bool) -> None:
+        self._set("session/ask", asks)
+
+    @property
+    def num_recents(self) -> int:
+        """How many checkpoints are remembered; 0 for none."""
+        return min(self._number("keep/recents", NUM_RECENTS), MOST_RECENTS)
+
+    @num_recents.setter
+    def num_recents(self, number: int) -> None:
+        self._set("keep/recents", number)
+        self._set("recents", self._list("recents")[:number])
+
+    @property
+    def num_filters(self) -> int:
+        """How many filters are remembered; 0 for none."""
+        return min(self._number("keep/filters", NUM_FILTERS), MOST_RECENTS)
+
+    @num_filters.setter
+    def num_filters(self, number: int) -> None:
+        self._set("keep/filters", number)
+        self._set("filters", self._list("filters")[:number])
+
+    @property
+    def file(self) -> str:
+        """Where all of this is kept."""
+        return self._store.fileName()
+
+    def commands(self) -> list[str]:
+        """Return the names of the commands that the palette was asked for last, newest first."""
+        return self._list("commands")[:NUM_COMMANDS]
+
+    def add_command(self, name: str) -> None:
+        """Put a command first."""
+        self._set("commands", [name, *(c for c in self.commands() if c != name)][:NUM_COMMANDS])
+
+    def shortcuts(self) -> dict[str, list[str]]:
+        """Return the shortcuts that the user has changed: name of the action → keys; an empty list for none."""
+        found = (text.partition("=") for text in self._list("shortcuts"))
+        return {name: keys.split("\t") if keys else [] for name, _, keys in found}
+
+    def set_shortcuts(self, changed: dict[str, list[str]]) -> None:
+        """Remember the shortcuts that differ from those delivered."""
+        self._set("shortcuts", [f"{name}={chr(9).join(keys)}" for name, keys in sorted(changed.items())])
+
+    def session(self) -> str:
+        """Return what was open last time, as JSON; empty if nothing was."""
+        return str(self._value("session/windows", ""))
+
+    def save_session(self, text: str) -> None:
+        """Remember what is open, as JSON."""
+        self._set("session/windows", text)
+
     def recents(self) -> list[str]:
         """Return the paths opened last, newest first; read anew each time, as other windows write them too."""
-        return self._list("recents")[:NUM_RECENTS]
+        return self._list("recents")[: self.num_recents]
 
     def add_recent(self, path: str) -> None:
         """Put a path first."""
         absolute = os.path.abspath(path)
-        self._set("recents", [absolute, *(p for p in self.recents() if p != absolute)][:NUM_RECENTS])
+        self._set("recents", [absolute, *(p for p in self.recents() if p != absolute)][: self.num_recents])
 
     def remove_recent(self, path: str) -> None:
         """Take a path off the list."""
@@ -61,11 +158,11 @@ class Settings:
 
     def filters(self) -> list[str]:
         """Return the filters used last, newest first."""
-        return self._list("filters")[:NUM_FILTERS]
+        return self._list("filters")[: self.num_filters]
 
     def add_filter(self, text: str) -> None:
         """Put a filter first."""
-        self._set("filters", [text, *(f for f in self.filters() if f != text)][:NUM_FILTERS])
+        self._set("filters", [text, *(f for f in self.filters() if f != text)][: self.num_filters])
 
     def targets(self) -> list[str]:
         """Return where exports went last, newest first: a killed one has left something beside its folder."""
@@ -107,6 +204,13 @@ class Settings:
     def _list(self, name: str) -> list[str]:
         value = self._value(name, [])
         return [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str) and text]
+
+    def _number(self, name: str, default: int) -> int:
+        value = str(self._value(name, default))
+        return int(value) if value.isdecimal() else default
+
+    def _flag(self, name: str, default: bool) -> bool:
+        return str(self._value(name, default)).lower() == "true"
 
     def _bytes(self, name: str) -> QByteArray:
         value = self._value(name)

@@ -57,12 +57,21 @@ class Snapshot:
     beside: Against | None = None
 
 
-def open_snapshot(path: str | Path, config: str | Path | None, job: Job) -> Snapshot:
-    """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong."""
+def open_snapshot(path: str | Path, config: str | Path | None, job: Job, layout: str = "") -> Snapshot:
+    """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong.
+
+    Args:
+        path: The checkpoint.
+        config: A config file of the user's.
+        job: Who works.
+        layout: Where an export of a known family goes; empty for `hf`.
+    """
     source = open_checkpoint(path, config=config, progress=job.progress, cancelled=job.cancelled)
     try:
         plan = understand(source, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
-        decisions = Decisions(target=Target(layout="hf" if plan.family else "same"), config=str(config or ""))
+        decisions = Decisions(
+            target=Target(layout=(layout or "hf") if plan.family else "same"), config=str(config or "")
+        )
         return make_snapshot(source, decisions, plan.evidence, plan=plan)
     except BaseException:
         source.close()

@@ -23,7 +23,7 @@ QMenuBar::item:selected { background: @raised; }
 QMenu { background: @surface; border: 1px solid @border; padding: 4px; }
 QMenu::item { padding: 5px 28px 5px 24px; border-radius: 4px; }
 QMenu::item:selected { background: @selection; color: @text; }
-QMenu::item:disabled { color: @strong_border; }
+QMenu::item:disabled { color: @disabled; }
 QMenu::separator { height: 1px; background: @border; margin: 4px 8px; }
 
 QToolBar { background: @window; border: none; border-bottom: 1px solid @border; padding: 6px 12px; spacing: 8px; }
@@ -34,13 +34,13 @@ QPushButton, QToolButton { background: @surface; border: 1px solid @border; bord
 QPushButton:hover, QToolButton:hover { background: @hover; border-color: @strong_border; }
 QPushButton:pressed, QToolButton:pressed { background: @selection; }
 QPushButton:focus, QToolButton:focus { border: 2px solid @focus; padding: 4px 11px; }
-QPushButton:disabled, QToolButton:disabled { color: @strong_border; background: @window; border-color: @border; }
+QPushButton:disabled, QToolButton:disabled { color: @disabled; background: @window; border-color: @border; }
 QPushButton[kind="primary"], QToolButton[kind="primary"] { background: @accent; border-color: @accent;
   color: @on_accent; font-weight: 600; }
 QPushButton[kind="primary"]:hover, QToolButton[kind="primary"]:hover { background: @accent_hover; }
 QPushButton[kind="primary"]:focus, QToolButton[kind="primary"]:focus { border: 2px solid @text; }
 QPushButton[kind="primary"]:disabled, QToolButton[kind="primary"]:disabled { background: @raised;
-  border-color: @border; color: @strong_border; }
+  border-color: @border; color: @disabled; }
 QPushButton[kind="quiet"], QToolButton[kind="quiet"] { background: transparent; border: 2px solid transparent;
   padding: 3px 8px; }
 QPushButton[kind="quiet"]:hover, QToolButton[kind="quiet"]:hover { background: @hover; }
@@ -64,19 +64,33 @@ QLineEdit:hover, QComboBox:hover, QSpinBox:hover { border-color: @strong_border;
 QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTextEdit:focus, QTextEdit:focus {
   border: 2px solid @focus; padding: 4px 7px; }
 QLineEdit[wrong="true"], QLineEdit[wrong="true"]:focus { border: 2px solid @red; padding: 4px 7px; }
+QCheckBox, QRadioButton { border: 2px solid transparent; border-radius: 4px; padding: 1px 3px; }
+QCheckBox:focus, QRadioButton:focus { border-color: @focus; }
+QCheckBox:disabled, QRadioButton:disabled, QLabel:disabled { color: @disabled; }
+QCheckBox::indicator, QRadioButton::indicator { width: 14px; height: 14px; border: 1px solid @strong_border;
+  background: @surface; }
+QCheckBox::indicator { border-radius: 3px; }
+QRadioButton::indicator { border-radius: 8px; }
+QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url("%check"); }
+QRadioButton::indicator:checked { background: qradialgradient(cx: 0.5, cy: 0.5, radius: 0.5, fx: 0.5, fy: 0.5,
+  stop: 0 @accent, stop: 0.55 @accent, stop: 0.65 @surface); border-color: @accent; }
+QCheckBox::indicator:disabled, QRadioButton::indicator:disabled { border-color: @border; background: @window; }
+QCheckBox::indicator:checked:disabled { background: @disabled; }
 QComboBox { padding-right: 22px; }
 QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { border: none; padding: 0 6px; background: transparent; }
 QComboBox QLineEdit, QComboBox QLineEdit:focus { border: none; padding: 0; background: transparent; }
-QComboBox:disabled, QLineEdit:disabled { color: @strong_border; background: @window; }
+QComboBox:disabled, QLineEdit:disabled { color: @disabled; background: @window; }
 QComboBox QAbstractItemView { background: @surface; border: 1px solid @border; selection-background-color: @selection;
   selection-color: @text; outline: none; }
 
 QTreeView, QTableView, QListView, QTableWidget, QTreeWidget { background: @surface;
   alternate-background-color: @zebra; border: 1px solid @border; border-radius: 8px; outline: none; }
 QTreeView:focus, QTableView:focus, QListView:focus { border-color: @focus; }
-QTreeView::item { padding: 3px 4px; border: none; }
+QTreeView::item { padding: 2px 4px; border: none; border-top: 1px solid transparent;
+  border-bottom: 1px solid transparent; }
 QTreeView::item:hover { background: @hover; }
 QTreeView::item:selected { background: @selection; color: @text; }
+QTreeView::item:selected:focus, QTreeView::item:selected:active { border-color: @focus; }
 QTreeView::branch:selected { background: @selection; }
 QTreeView::branch:hover { background: @hover; }
 QHeaderView { background: transparent; border: none; }
@@ -108,11 +122,15 @@ QSplitter::handle { background: transparent; }
 """
 
 
-def style_sheet(colours: Mapping[str, str]) -> str:
-    """Return the sheet for a scheme: role → colour."""
-    sheet = _SHEET
-    for name in ("chevron-down", "chevron-up"):
-        sheet = sheet.replace(f"%{name}", resource(f"icons/{name}.svg").as_posix())
+_STILL = "* { widget-animation-duration: 0; }\n"
+
+
+def style_sheet(colours: Mapping[str, str], *, still: bool = False) -> str:
+    """Return the sheet for a scheme: role → colour; `still` where nothing may move by itself."""
+    sheet = _SHEET + (_STILL if still else "")
+    tick = "check-light" if colours["on_accent"] == "#ffffff" else "check-dark"
+    for name, file in (("chevron-down", "chevron-down"), ("chevron-up", "chevron-up"), ("check", tick)):
+        sheet = sheet.replace(f"%{name}", resource(f"icons/{file}.svg").as_posix())
     for role in sorted(colours, key=len, reverse=True):
         sheet = sheet.replace(f"@{role}", colours[role])
     return sheet

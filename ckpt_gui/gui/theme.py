@@ -1,25 +1,37 @@
 """Colours, fonts and the words for states: the one place where they are chosen.
 
 Widgets ask for roles (`text`, `muted`, `state.missing`) and never name a colour. The look is Fusion with an own palette
-and a short style sheet, the same on every system, light or dark as the system says or the user chose. The platform is
-told of the choice too, so that its window frames follow; some platforms (offscreen among them) ignore that, which is
-why the palette is always ours and never read back from theirs.
+and a short style sheet, the same on every system: light, dark or of high contrast as the system says or the user chose.
+The platform is told of the choice too, so that its window frames follow; some platforms (offscreen among them) ignore
+that, which is why the palette is always ours and never read back from theirs.
 """
 
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette, QStyleHints
+from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 
 from ckpt_gui.gui.looks import SCHEME_COLOURS, SEVERITY_STYLES, STATE_STYLES, StateStyle
 from ckpt_gui.gui.style_sheet import style_sheet
 
-SCHEMES = ("system", "light", "dark")
+SCHEMES = ("system", "light", "dark", "contrast")
+LEAST_POINTS, MOST_POINTS = 8, 24  # sizes of the letters that can be chosen
+STILL = "still"  # property of the application: True where nothing may move by itself
+_EFFECTS = (
+    Qt.UIEffect.UI_AnimateMenu, Qt.UIEffect.UI_FadeMenu, Qt.UIEffect.UI_AnimateCombo, Qt.UIEffect.UI_AnimateTooltip,
+    Qt.UIEffect.UI_FadeTooltip, Qt.UIEffect.UI_AnimateToolBox,
+)  # fmt: skip
 
 
 class Theme(QObject):
-    """Chooses light or dark, and says what every role looks like.
+    """Chooses the colours and the size of the letters, and says what every role looks like.
+
+    Args:
+        app: The application.
+        scheme: `system`, `light`, `dark` or `contrast`.
+        points: Size of the letters; 0 for that of the system.
+        still: True if nothing may move by itself.
 
     Signals:
         changed(): Colours or fonts are others now; repaint.
@@ -27,31 +39,82 @@ class Theme(QObject):
 
     changed = Signal()
 
-    def __init__(self, app: QApplication, scheme: str = "system", parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        app: QApplication,
+        scheme: str = "system",
+        points: int = 0,
+        still: bool = False,
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
         self._app = app
         self._scheme = scheme if scheme in SCHEMES else "system"
         self._colours: dict[str, QColor] = {}
-        self._dark = False
+        self._shown = "light"  # the scheme that `system` stands for now
+        self._usual_font = QFont(app.font())
+        self._usual_flash = QGuiApplication.styleHints().cursorFlashTime()
+        self.points, self.still = 0, False
         app.setStyle("Fusion")
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_change)
+        self._follow_system()
+        if points:
+            self.set_points(points)
+        if still:
+            self.set_still(True)
         self._apply()
 
     @property
     def scheme(self) -> str:
-        """What the user chose: `system`, `light` or `dark`."""
+        """What the user chose: `system`, `light`, `dark` or `contrast`."""
         return self._scheme
 
     @property
     def dark(self) -> bool:
         """Whether the colours are the dark ones now."""
-        return self._dark
+        return self._shown != "light"
+
+    @property
+    def shown(self) -> str:
+        """The colours that are seen now: `light`, `dark` or `contrast`."""
+        return self._shown
 
     def set_scheme(self, scheme: str) -> None:
-        """Choose `system`, `light` or `dark`."""
+        """Choose `system`, `light`, `dark` or `contrast`."""
         if scheme in SCHEMES and scheme != self._scheme:
             self._scheme = scheme
             self._apply()
+
+    def set_points(self, points: int) -> None:
+        """Choose the size of the letters, 0 for that of the system; what is open follows at once."""
+        points = min(max(points, LEAST_POINTS), MOST_POINTS) if points else 0
+        if points == self.points:
+            return
+        font, before = QFont(self._usual_font), self._app.font().pointSizeF()
+        if points:
+            font.setPointSize(points)
+        self.points = points
+        grown = [(it, it.font()) for it in self._app.allWidgets() if it.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+        self._app.setFont(font)
+        for widget, own in grown:  # those with a size of their own, such as headings
+            own.setPointSizeF(own.pointSizeF() * font.pointSizeF() / before)
+            widget.setFont(own)
+        self.changed.emit()
+
+    def set_still(self, still: bool) -> None:
+        """Choose whether anything may move by itself: bars that wait, menus that fade, docks that glide, the cursor."""
+        self.still = still
+        self._app.setProperty(STILL, still)
+        for effect in _EFFECTS:
+            self._app.setEffectEnabled(effect, False)  # never: they say nothing
+        QGuiApplication.styleHints().setCursorFlashTime(0 if still else self._usual_flash)
+        for window in self._app.topLevelWidgets():
+            self.settle(window)
+        self._apply()
+
+    def settle(self, window: QWidget) -> None:
+        """Let the docks of a window move as was chosen."""
+        if isinstance(window, QMainWindow):
+            window.setAnimated(not self.still)
 
     def color(self, role: str) -> QColor:
         """Return a role's colour; `state.NAME` and `severity.NAME` are roles too."""
@@ -86,21 +149,28 @@ class Theme(QObject):
         font.setStrikeOut(style.strike)
         return font
 
-    def _on_system_change(self, _scheme: Qt.ColorScheme) -> None:
+    def _follow_system(self) -> None:
+        hints = QGuiApplication.styleHints()
+        hints.colorSchemeChanged.connect(self._on_system_change)
+        if hasattr(hints, "accessibility"):  # Qt 6.10
+            hints.accessibility().contrastPreferenceChanged.connect(self._on_system_change)
+
+    def _on_system_change(self, _preference: object) -> None:
         if self._scheme == "system":
             self._apply()
 
     def _apply(self) -> None:
         hints = QGuiApplication.styleHints()
-        wanted = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(self._scheme)
+        wanted = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark, "contrast": Qt.ColorScheme.Dark}
+        scheme = wanted.get(self._scheme)
         hints.blockSignals(True)  # the platform tells us of our own change too
-        hints.unsetColorScheme() if wanted is None else hints.setColorScheme(wanted)
+        hints.unsetColorScheme() if scheme is None else hints.setColorScheme(scheme)
         hints.blockSignals(False)
-        self._dark = (wanted or hints.colorScheme()) == Qt.ColorScheme.Dark
-        values = SCHEME_COLOURS["dark" if self._dark else "light"]
+        self._shown = _system_scheme(hints) if scheme is None else self._scheme
+        values = SCHEME_COLOURS[self._shown]
         self._colours = {role: QColor(value) for role, value in values.items()}
         self._app.setPalette(self._palette())
-        self._app.setStyleSheet(style_sheet(values))
+        self._app.setStyleSheet(style_sheet(values, still=self.still))
         self.changed.emit()
 
     def _palette(self) -> QPalette:
@@ -117,8 +187,17 @@ class Theme(QObject):
         for role, name in pairs.items():
             palette.setColor(role, self._colours[name])
         for role in (roles.WindowText, roles.Text, roles.ButtonText, roles.HighlightedText):
-            palette.setColor(QPalette.ColorGroup.Disabled, role, self.tint("muted", 0.62, "window"))
+            palette.setColor(QPalette.ColorGroup.Disabled, role, self._colours["disabled"])
         return palette
+
+
+def _system_scheme(hints: QStyleHints) -> str:
+    """Return the colours that the desktop asks for; platforms that say nothing get the light ones."""
+    if hasattr(hints, "accessibility"):  # Qt 6.10
+        preference = hints.accessibility().contrastPreference()
+        if preference == Qt.ContrastPreference.HighContrast:
+            return "contrast"
+    return "dark" if hints.colorScheme() == Qt.ColorScheme.Dark else "light"
 
 
 def contrast(front: QColor, ground: QColor) -> float:

@@ -6,7 +6,7 @@ import os
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
@@ -16,6 +16,7 @@ from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, quoted
 
 WIDTH_EM = 40
@@ -146,7 +147,7 @@ class LoadingPanel(QWidget):
         super().__init__(parent)
         self.title = label(size=1.35, bold=True, wrap=True)
         self.step = label(muted=True, wrap=True)
-        self.bar = QProgressBar()
+        self.bar = ProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of opening"))
         self.bar.setFixedSize(20 * self.fontMetrics().height(), GRID)

@@ -1,18 +1,19 @@
-"""The legend of glyphs and of the filter, and what the program is."""
+"""The legend of glyphs and of the filter, the first steps, and what the program is."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ckpt_gui.core.filtering import FIELDS
 from ckpt_gui.gui.looks import SEVERITY_STYLES, STATE_STYLES
-from ckpt_gui.gui.panels.parts import Card, label
+from ckpt_gui.gui.panels.parts import Card, button, label
 from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.units import GRID
 
 
@@ -143,3 +144,88 @@ def _close_button(dialog: QDialog) -> QDialogButtonBox:
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     box.rejected.connect(dialog.close)
     return box
+
+
+class HelpDialog(QDialog):
+    """What is where, and how a checkpoint is fixed: enough to begin with.
+
+    Signals:
+        wanted(name): More is wanted: `legend`, `shortcuts` or `explain`.
+    """
+
+    wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("First steps"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        body = ScrollBody()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2 * GRID)
+        for title, text in self._parts():
+            card = Card()
+            card.body.addWidget(label(title, bold=True, size=1.15))
+            card.body.addWidget(label(text, wrap=True))
+            column.addWidget(card)
+        column.addStretch(1)
+        self.area = scroll_area(body)
+        self.area.setAccessibleName(self.tr("First steps"))
+        box = _close_button(self)
+        for name, words in (
+            ("legend", self.tr("Legend")),
+            ("shortcuts", self.tr("Keyboard shortcuts")),
+            ("explain", self.tr("Explain an error")),
+        ):
+            way = button(words)
+            way.clicked.connect(lambda _=False, name=name: self._go(name))
+            box.addButton(way, QDialogButtonBox.ButtonRole.ActionRole)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
+        layout.setSpacing(2 * GRID)
+        layout.addWidget(self.area, 1)
+        layout.addWidget(box)
+        em = self.fontMetrics().height()
+        room = self.screen().availableSize() * 0.9
+        self.resize(min(40 * em, room.width()), min(36 * em, room.height()))
+
+    def _parts(self) -> tuple[tuple[str, str], ...]:
+        return (
+            (
+                self.tr("Open"),
+                self.tr(
+                    "Drop a file or a folder onto the window, or press Ctrl+O. It is only read: nothing in it is "
+                    "executed, and nothing is ever written over it."
+                ),
+            ),
+            (
+                self.tr("See"),
+                self.tr(
+                    "On the left stands what the checkpoint is and what was found; a click on a finding shows its "
+                    "tensors. In the middle every tensor stands beside what is expected. F8 goes to the next "
+                    "difference, Ctrl+F filters, and the inspector on the right tells all about the selected one."
+                ),
+            ),
+            (
+                self.tr("Fix"),
+                self.tr(
+                    "The plan below lists every change before it is made, and each can be ticked off. Ctrl+Z takes "
+                    "any decision back."
+                ),
+            ),
+            (
+                self.tr("Write"),
+                self.tr(
+                    "Ctrl+E writes a new folder, reads it again and compares it. What another program said of the "
+                    "checkpoint can be pasted into “Explain an error”."
+                ),
+            ),
+            (
+                self.tr("Find everything"),
+                self.tr("Ctrl+Shift+P finds any command by a few letters, and any tensor after an @."),
+            ),
+        )
+
+    def _go(self, name: str) -> None:
+        self.accept()
+        self.wanted.emit(name)

@@ -28,6 +28,7 @@ class StartPage(QScrollArea):
         open_sample(): The user wants to try the sample.
         explain_error(): The user wants to know what a message means.
         open_path(path): The user chose a recent one.
+        session_wanted(): The user wants to open again what was open last time.
     """
 
     open_file = Signal()
@@ -35,6 +36,7 @@ class StartPage(QScrollArea):
     open_sample = Signal()
     explain_error = Signal()
     open_path = Signal(str)
+    session_wanted = Signal()
 
     def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,6 +49,7 @@ class StartPage(QScrollArea):
         self.folder_button.clicked.connect(self.open_folder)
         self.sample_button.clicked.connect(self.open_sample)
         self.explain_button.clicked.connect(self.explain_error)
+        self.session_button.clicked.connect(self.session_wanted)
         theme.changed.connect(self.drop_area.update)
         self.refresh()
 
@@ -65,6 +68,7 @@ class StartPage(QScrollArea):
         layout.addLayout(self._build_title())
         layout.addSpacing(GRID)
         layout.addWidget(self._build_drop_area())
+        layout.addWidget(self._build_session())
         self.recent_card = Card()
         self.recent_card.body.setContentsMargins(GRID, 2 * GRID, 2 * GRID, GRID)
         self.recent_card.body.setSpacing(0)
@@ -113,6 +117,27 @@ class StartPage(QScrollArea):
         buttons.addStretch()
         layout.addLayout(buttons)
         return self.drop_area
+
+    def _build_session(self) -> QWidget:
+        self.session_card = Card(padding=GRID)
+        self.session_button = button(
+            self.tr("Reopen last session"), tip=self.tr("With its filters, pages and selected tensors")
+        )
+        self.session_text = ElidedLabel()
+        self.session_text.setProperty("tone", "muted")
+        line = QHBoxLayout()
+        line.setSpacing(2 * GRID)
+        line.addWidget(self.session_button)
+        line.addWidget(self.session_text, 1)
+        self.session_card.body.addLayout(line)
+        self.session_card.hide()
+        return self.session_card
+
+    def offer_session(self, words: str) -> None:
+        """Offer what was open last time, in words; nothing if there are none."""
+        self.session_text.set_text(words)
+        self.session_button.setAccessibleDescription(words)
+        self.session_card.setVisible(bool(words))
 
     def _build_formats(self) -> QWidget:
         box = QWidget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QStatusBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStatusBar, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes, plural
@@ -10,6 +10,7 @@ from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
+from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID
 
 
@@ -39,7 +40,7 @@ class StatusBar(QStatusBar):
         self.selection = label(muted=True)
         self.work = QWidget()
         self.job_text = label()
-        self.bar = QProgressBar()
+        self.bar = ProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedSize(9 * self.fontMetrics().height(), GRID)
         self.bar.setAccessibleName(self.tr("Progress"))

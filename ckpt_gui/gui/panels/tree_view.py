@@ -156,6 +156,31 @@ class KeyTreeView(QTreeView):
         self.setCurrentIndex(index)
         self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
 
+    def rows_below_selection(self) -> int:
+        """Return how many rows the selected groups hold; all that there are where nothing is selected."""
+        return sum(node.size for node in self._selected_groups())
+
+    def unfold_selection(self) -> None:
+        """Unfold the selected groups and all in them; every group where nothing is selected."""
+        for node in self._selected_groups():
+            self._unfold_below(self.keys.index_of(node))
+
+    def fold_selection(self) -> None:
+        """Fold the selected groups, and for a tensor the group that it is in; every group where nothing is selected."""
+        chosen = self.selectionModel().selectedRows()
+        for index in chosen or [self.keys.index(row, 0) for row in range(self.keys.rowCount())]:
+            node = self.keys.node(index)
+            place = index if node is None or not node.is_row else index.parent()
+            if place.isValid():
+                self.collapse(place)
+                if place != index:
+                    self._make_current(place)
+
+    def _selected_groups(self) -> list[Node]:
+        chosen = self.selectionModel().selectedRows()
+        places = chosen or [self.keys.index(row, 0) for row in range(self.keys.rowCount())]
+        return [node for index in places if (node := self.keys.node(index)) is not None and not node.is_row]
+
     def unfolded(self) -> set[str]:
         """Return the names of the groups that are unfolded."""
         if self.keys.flat:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.gui.jobs import Job, JobManager, Work
+from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
 
@@ -26,7 +27,7 @@ class JobBar(QWidget):
         self._jobs = jobs
         self._job: Job | None = None
         self._label = plain_label(muted=True)
-        self._bar = QProgressBar()
+        self._bar = ProgressBar()
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(max(em(self, 0.45), 6))
         self._button = QPushButton(self.tr("Cancel"))

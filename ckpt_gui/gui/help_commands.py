@@ -1,0 +1,116 @@
+"""The commands that help: the palette, settings, shortcuts, first steps, the legend, and the explanation of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QObject
+
+from ckpt_gui.gui.actions import ACTIONS, give_keys, usual_keys
+from ckpt_gui.gui.models.palette import KeyLookUp
+from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
+from ckpt_gui.gui.panels.help_dialogs import AboutDialog, HelpDialog, LegendDialog
+from ckpt_gui.gui.panels.palette import Palette
+from ckpt_gui.gui.panels.settings_dialog import SettingsDialog
+from ckpt_gui.gui.panels.shortcuts_dialog import ShortcutsDialog, read_keys
+
+if TYPE_CHECKING:
+    from ckpt_gui.gui.main_window import MainWindow
+
+
+class HelpCommands(QObject):
+    """The commands of one window that help with all others."""
+
+    @property
+    def _window(self) -> MainWindow:
+        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
+        return cast("MainWindow", self.parent())
+
+    def trigger(self, name: str) -> None:
+        """Do what an action does."""
+        self._window.actions_by_id[name].trigger()
+
+    def show_palette(self) -> None:
+        """Show every command and every key, to be found by a few letters."""
+        window = self._window
+        window.recents.fill()
+        snapshot = window.session.snapshot
+        keys = KeyLookUp(row.path for row in snapshot.index.rows) if snapshot is not None else KeyLookUp(())
+        palette = Palette(window, keys, window.settings.commands())
+        palette.used.connect(window.settings.add_command)
+        palette.key_wanted.connect(window.session.show_key)
+        palette.open()
+
+    def set_scheme(self, scheme: str) -> None:
+        """Choose the colours."""
+        window = self._window
+        window.theme.set_scheme(scheme)
+        window.settings.scheme = scheme
+        window.actions_by_id[f"theme-{scheme}"].setChecked(True)
+
+    def show_settings(self) -> None:
+        """Show what can be chosen once for all."""
+        window = self._window
+        dialog = SettingsDialog(window.settings, window.theme, window)
+        dialog.scheme_chosen.connect(self.set_scheme)
+        dialog.layout_chosen.connect(window.session.prefer_layout)
+        dialog.shortcuts_wanted.connect(self.show_shortcuts)
+        dialog.recents_changed.connect(window.start_page.refresh)
+        dialog.was_reset.connect(self._after_reset)
+        dialog.open()
+
+    def show_shortcuts(self) -> None:
+        """Show all shortcuts, to be looked up and changed."""
+        window = self._window
+        dialog = ShortcutsDialog(window, window.settings.shortcuts())
+        dialog.changed.connect(window.settings.set_shortcuts)
+        dialog.open()
+
+    def take_shortcuts(self) -> None:
+        """Give the actions the shortcuts that the user has chosen."""
+        changed = self._window.settings.shortcuts()
+        for spec in ACTIONS:
+            keys = read_keys(changed[spec.id]) if spec.id in changed else usual_keys(spec.id)
+            give_keys(self._window.actions_by_id[spec.id], keys)
+
+    def _after_reset(self) -> None:
+        self.set_scheme(self._window.settings.scheme)
+        self.take_shortcuts()
+        self._window.session.prefer_layout(self._window.settings.layout)
+        self._window.start_page.refresh()
+
+    def show_help(self) -> None:
+        """Show what is where, and how a checkpoint is fixed."""
+        ways: dict[str, Callable[[], None]] = {
+            "legend": self.show_legend, "shortcuts": self.show_shortcuts, "explain": self.explain_error,
+        }  # fmt: skip
+        dialog = HelpDialog(self._window)
+        dialog.wanted.connect(lambda name: ways[name]())
+        dialog.open()
+
+    def show_legend(self) -> None:
+        """Show what the glyphs mean."""
+        LegendDialog(self._window.theme, self._window).open()
+
+    def explain_error(self) -> None:
+        """Show the box that explains a pasted message; the window can be used beside it."""
+        window = self._window
+        found = window.findChild(ExplainDialog)
+        if found is None or not found.isVisible():  # a closed one is on its way out
+            found = ExplainDialog(window.session, window.theme, window)
+            found.action_wanted.connect(self.trigger)
+            found.export_wanted.connect(self.export_to)
+            found.path_wanted.connect(window.open_path)
+        found.show()
+        found.raise_()
+        found.activateWindow()
+
+    def export_to(self, layout: str) -> None:
+        """Decide for a layout, and show the dialog that writes it."""
+        self._window.session.change_target(layout=layout)
+        self.trigger("export")
+
+    def show_about(self) -> None:
+        """Show what the program is."""
+        AboutDialog(self._window).open()
