@@ -177,6 +177,7 @@ import sys
 from PySide6.QtCore import QTimer
 from ckpt_gui.gui import app as gui
 from ckpt_gui.gui.screenshot import Shooter
+from ckpt_gui.gui.window_state import once
 
 sample, target, picture = sys.argv[1:]
 app = gui.application()
@@ -200,7 +201,7 @@ def export():
     timer.timeout.connect(look)
     timer.start()
 
-gui.once(window, export)
+once(window, export)
 app.exec()
 windows.close_all()
 """

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.families.known import KNOWN
-from ckpt_gui.gui.app import _arrange
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.panels.compare_box import OWN
+from ckpt_gui.gui.window_state import arrange
 from tests.builders import safetensors_bytes
 from tests.gui.panel_files import CONFIG, llama_folder, llama_tensors
 from tests.gui.windows import make_window
@@ -139,7 +139,7 @@ def test_decisions_are_followed_beside_a_reference(window: MainWindow, qtbot: Qt
 def test_the_command_line_names_a_reference(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     other = other_folder(tmp_path / "other")
     with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
-        _arrange(window, None, None, None, str(other))
+        arrange(window, None, None, None, str(other))
     assert states(window)[NORM] == "differs"
     window.commands.close_checkpoint()
     assert window.session.reference.name == ""

@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QApplication, QLabel, QTabBar
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui import main_window
-from ckpt_gui.gui.app import _arrange
 from ckpt_gui.gui.pages import PAGES, Page
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.window_state import arrange
 from tests.gui.checkpoints import source
 from tests.gui.windows import make_window
 
@@ -66,7 +66,7 @@ def test_pages_are_named_in_the_menu_and_on_the_command_line(window: main_window
     assert list(actions) == ["&Tensors", "&Count"]
     actions["&Count"].trigger()
     assert window.page_tabs.currentIndex() == 1
-    _arrange(window, None, None, "tensors")
+    arrange(window, None, None, "tensors")
     assert window.page_tabs.currentIndex() == 0
     assert not window.notices.by_name
 
