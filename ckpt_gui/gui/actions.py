@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, QObject
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
+
+from ckpt_gui.gui.language import said
 
 WHY = "why"  # property of an action: a sentence that says why it can not be used now
 _Key = QKeySequence.StandardKey
@@ -239,10 +241,10 @@ def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
     groups: dict[str, QActionGroup] = {}
     made: dict[str, QAction] = {}
     for spec in ACTIONS:
-        action = QAction(_tr(spec.text), window)
+        action = QAction(said(spec.text), window)
         action.setObjectName(spec.id)
-        action.setStatusTip(_tr(spec.tip))
-        action.setProperty(WHY, _tr(NEEDS[spec.needs]) if spec.needs else "")
+        action.setStatusTip(said(spec.tip))
+        action.setProperty(WHY, said(NEEDS[spec.needs]) if spec.needs else "")
         give_keys(action, usual_keys(spec.id))
         handler = getattr(commands, spec.handler)
         call = handler if spec.argument is None else partial(handler, spec.argument)
@@ -272,14 +274,14 @@ def make_menus(window: QMainWindow, actions: Mapping[str, QAction]) -> dict[str,
     """Build the menu bar; return the places that the window fills, by their names in capitals."""
     places: dict[str, QMenu] = {}
     for title, names in MENUS:
-        menu = window.menuBar().addMenu(_tr(title))
+        menu = window.menuBar().addMenu(said(title))
         for name in names:
             if name == "-":
                 menu.addSeparator()
             elif name == "THEME":
-                menu.addMenu(_tr("&Colours")).addActions([actions[theme] for theme in THEMES])
+                menu.addMenu(said("&Colours")).addActions([actions[theme] for theme in THEMES])
             elif name == "RECENTS":
-                places[name] = menu.addMenu(_tr("Open &recent"))
+                places[name] = menu.addMenu(said("Open &recent"))
             elif name.isupper():
                 places[name] = menu
                 menu.addSeparator().setObjectName(name)
@@ -300,7 +302,3 @@ def enable(actions: Mapping[str, QAction], **now: bool) -> None:
     for spec in ACTIONS:
         if spec.needs:
             actions[spec.id].setEnabled(now[spec.needs])
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("actions", text)

@@ -11,10 +11,11 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from PySide6.QtCore import QLibraryInfo, QLocale, QTimer, QTranslator
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
+from ckpt_gui.gui import language
 from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder
 from ckpt_gui.gui.hooks import caught, without_noise
 from ckpt_gui.gui.main_window import MainWindow
@@ -97,9 +98,7 @@ def application() -> QApplication:
     app.setOrganizationName("ckpt_gui")
     app.setDesktopFileName(DESKTOP_FILE)
     app.setWindowIcon(QIcon(str(resource(ICON))))
-    translator = QTranslator(app)  # Qt's own texts, such as those of file dialogs
-    if translator.load(QLocale(), "qtbase", "_", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
-        app.installTranslator(translator)
+    language.install(app)
     return app
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ckpt_gui.gui.language import mark
+
 _LIGHT = {
     "window": "#f4f6f9", "surface": "#ffffff", "raised": "#eef1f5", "border": "#d8dee6", "strong_border": "#808b98",
     "text": "#1a1f26", "muted": "#535d69", "accent": "#1f5fbf", "on_accent": "#ffffff", "accent_hover": "#184f9f",
@@ -60,18 +62,18 @@ class StateStyle:
 STATE_STYLES: Mapping[str, StateStyle] = MappingProxyType({
     s.name: s
     for s in (
-        StateStyle("error", "!", "error", "red", "It cannot be read.", bold=True),
-        StateStyle("missing", "−", "missing", "orange", "Expected, and not in the file.", strike=True),
-        StateStyle("shape", "≠", "shape", "orange", "The shape is not the expected one.", bold=True),
-        StateStyle("extra", "+", "extra", "teal", "In the file, and not expected.", bold=True),
-        StateStyle("differs", "≉", "differs", "orange", "Its values are not those of its partner or of the reference.",
-                   bold=True),
-        StateStyle("transform", "⟲", "transform", "violet", "Its values change: rotary rows move.", bold=True),
-        StateStyle("renamed", "↦", "renamed", "blue", "The same tensor under another name."),
-        StateStyle("tied", "⚭", "tied", "text", "One half of a tied pair: equal to the embedding."),
-        StateStyle("dtype", "~", "dtype", "text", "Another element type than expected.", italic=True),
-        StateStyle("same", "=", "same", "text", "Name, shape and type as expected."),
-        StateStyle("aside", "○", "aside", "grey", "Not a weight: optimizer state, or another part of the file."),
+        StateStyle("error", "!", mark("error"), "red", "It cannot be read.", bold=True),
+        StateStyle("missing", "−", mark("missing"), "orange", "Expected, and not in the file.", strike=True),
+        StateStyle("shape", "≠", mark("shape"), "orange", "The shape is not the expected one.", bold=True),
+        StateStyle("extra", "+", mark("extra"), "teal", "In the file, and not expected.", bold=True),
+        StateStyle("differs", "≉", mark("differs"), "orange",
+                   "Its values are not those of its partner or of the reference.", bold=True),
+        StateStyle("transform", "⟲", mark("transform"), "violet", "Its values change: rotary rows move.", bold=True),
+        StateStyle("renamed", "↦", mark("renamed"), "blue", "The same tensor under another name."),
+        StateStyle("tied", "⚭", mark("tied"), "text", "One half of a tied pair: equal to the embedding."),
+        StateStyle("dtype", "~", mark("dtype"), "text", "Another element type than expected.", italic=True),
+        StateStyle("same", "=", mark("same"), "text", "Name, shape and type as expected."),
+        StateStyle("aside", "○", mark("aside"), "grey", "Not a weight: optimizer state, or another part of the file."),
     )
 })  # fmt: skip
 

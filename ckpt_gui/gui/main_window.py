@@ -18,6 +18,7 @@ from ckpt_gui.gui.commands import Commands
 from ckpt_gui.gui.file_watch import FileWatch
 from ckpt_gui.gui.fix_command import repeat_command
 from ckpt_gui.gui.jobs import JobManager
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.leftover_notices import LeftoverNotices
 from ckpt_gui.gui.pages import PAGES
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
@@ -96,7 +97,7 @@ class MainWindow(QMainWindow):
         self.error_panel = ErrorPanel(theme)
         self.page_tabs = PageTabs()
         for page in PAGES:
-            self.page_tabs.add(page.name, self.tr(page.title), self.tr(page.tip), partial(page.make, session, theme))
+            self.page_tabs.add(page.name, said(page.title), said(page.tip), partial(page.make, session, theme))
         self.tree_panel = cast(TreePanel, self.page_tabs.page("tensors"))
         self.tree_panel.filter_box.remember(self.settings.filters())
         self.tree_panel.filter_box.used.connect(self.settings.add_filter)

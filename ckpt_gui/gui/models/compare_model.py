@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.compare_rows import COLUMNS, COMPARE_STYLES, FIELDS, Line, differences, parts
 from ckpt_gui.gui.theme import Theme
 
@@ -97,7 +98,7 @@ class CompareModel(QAbstractItemModel):
         """Return a heading."""
         if orientation == Qt.Orientation.Horizontal:
             if role == Qt.ItemDataRole.DisplayRole:
-                return COLUMNS[section][0]
+                return said(COLUMNS[section][0])
             if role == Qt.ItemDataRole.ToolTipRole:
-                return COLUMNS[section][1]
+                return said(COLUMNS[section][1])
         return None

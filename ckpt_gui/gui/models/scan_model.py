@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import TensorScan
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import figure_text, shape_text
 
@@ -108,9 +109,9 @@ class ScanModel(QAbstractTableModel):
         """Return a heading."""
         if orientation == Qt.Orientation.Horizontal:
             if role == Qt.ItemDataRole.DisplayRole:
-                return COLUMNS[section].title
+                return said(COLUMNS[section].title)
             if role == Qt.ItemDataRole.ToolTipRole:
-                return COLUMNS[section].tip
+                return said(COLUMNS[section].tip)
         return None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:

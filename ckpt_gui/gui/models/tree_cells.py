@@ -11,6 +11,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.row_tree import Node
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.wording import shape_text
@@ -36,7 +37,7 @@ def row_cells(row: Row, name: str, *, flat: bool) -> tuple[str, ...]:
         else safe_text(name or _NAMELESS)
     )
     size = human_bytes(row.nbytes) if row.ref is not None else ""
-    return f"{style.glyph} {style.word}", shown, safe_text(row.expected), shape, row.dtype, size
+    return f"{style.glyph} {said(style.word)}", shown, safe_text(row.expected), shape, row.dtype, size
 
 
 def group_cells(index: CheckpointIndex, node: Node) -> tuple[str, ...]:
@@ -44,18 +45,18 @@ def group_cells(index: CheckpointIndex, node: Node) -> tuple[str, ...]:
     states = "  ".join(f"{STATE_STYLES[s].glyph} {n}" for s, n in index.counts(node).items())
     nbytes = index.nbytes(node)
     size = human_bytes(nbytes) if nbytes else ""
-    return states, safe_text(node.name or _NAMELESS), "", plural(node.size, "tensor"), "", size
+    return states, safe_text(node.name or _NAMELESS), "", said(plural(node.size, "tensor")), "", size
 
 
 def tip(index: CheckpointIndex, node: Node, column: int) -> str:
     """Return the tool tip of a cell, which Qt reads as HTML."""
     if not node.is_row:
         counts = index.counts(node).items()
-        return "<br>".join(f"{STATE_STYLES[s].glyph} {n:,} {STATE_STYLES[s].word}" for s, n in counts)
+        return "<br>".join(f"{STATE_STYLES[s].glyph} {n:,} {said(STATE_STYLES[s].word)}" for s, n in counts)
     row = index.row(node)
     style = STATE_STYLES[row.state]
     if column == Column.STATE:
-        return html.escape(f"{style.word}: {row.note}" if row.note else style.meaning)
+        return html.escape(said(f"{style.word}: {row.note}" if row.note else style.meaning))
     if column == Column.SHAPE:
         return html.escape(safe_text(row_cells(row, "", flat=False)[column], 500))
     return html.escape(safe_text(row.expected if column == Column.EXPECTED else row.path, 500))
@@ -67,9 +68,9 @@ def spoken(index: CheckpointIndex, node: Node, cells: tuple[str, ...], column: i
         return cells[column]
     if not node.is_row:
         words = ", ".join(f"{n} {STATE_STYLES[s].word}" for s, n in index.counts(node).items())
-        return f"group {cells[Column.KEY]}, {plural(node.size, 'tensor')}: {words}"
+        return said(f"group {cells[Column.KEY]}, {plural(node.size, 'tensor')}: {words}")
     row = index.row(node)
     shape = cells[Column.SHAPE].replace("×", "by").replace("/", "expected")
     parts = [STATE_STYLES[row.state].word, safe_text(row.path)]
     parts += [f"expected {safe_text(row.expected)}"] if row.expected and row.expected != row.key else []
-    return ", ".join([*parts, f"expected {shape}" if row.ref is None else shape, row.dtype])
+    return said(", ".join([*parts, f"expected {shape}" if row.ref is None else shape, row.dtype]))

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QBrush, QFont
 
 from ckpt_gui.core.row_tree import Node
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.lazy_rows import Index, LazyRows
 from ckpt_gui.gui.models.tree_cells import group_cells, row_cells, spoken, tip
@@ -45,7 +46,7 @@ class TreeModel(LazyRows):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             titles = ("State", "Key in file", self.expected_title, "Shape", "Type", "Size")
-            return self.tr(titles[section])
+            return said(titles[section])
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(Qt.AlignmentFlag.AlignVCenter | _side(section))
         return None

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import CheckpointCard
 from ckpt_gui.gui.models.finding_actions import actions_for
@@ -125,7 +126,7 @@ class CheckpointPanel(QScrollArea):
             if count:
                 glyph, word, _ = SEVERITY_STYLES[severity]
                 made = coloured(f"{glyph} {count}", severity, self._theme)
-                made.setAccessibleName(plural(count, word.lower()))
-                made.setToolTip(plural(count, word.lower()))
+                made.setAccessibleName(said(plural(count, word.lower())))
+                made.setToolTip(said(plural(count, word.lower())))
                 line.addWidget(made)
         return box

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.finding_card import coloured
 from ckpt_gui.gui.panels.parts import button, label
@@ -59,5 +60,7 @@ class ChecksList(QWidget):
     def _show(self) -> None:
         count = plural(len(self._passed), "check")
         self._inner.setVisible(self._unfolded)
-        self.fold.setText(f"{'▾' if self._unfolded else '▸'}  {count} passed")
-        self.fold.setAccessibleName(f"{count} passed, {'shown' if self._unfolded else 'folded'}")
+        passed = self.tr("{} passed").format(said(count))
+        self.fold.setText(f"{'▾' if self._unfolded else '▸'}  {passed}")
+        state = self.tr("shown") if self._unfolded else self.tr("folded")
+        self.fold.setAccessibleName(f"{passed}, {state}")

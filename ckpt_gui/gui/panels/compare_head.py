@@ -9,6 +9,7 @@ from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtWidgets import QCompleter, QFileDialog, QHBoxLayout, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.families.known_models import KNOWN
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES
 from ckpt_gui.gui.panels.parts import FlowLayout, button
 from ckpt_gui.gui.theme import Theme
@@ -91,8 +92,8 @@ class CompareHead(QWidget):
             if not counts.get(state):
                 continue
             chip = QToolButton()
-            chip.setText(f"{style.glyph}  {counts[state]:,} {style.word}")
-            chip.setToolTip(self.tr("Show only tensors that are {meaning}").format(meaning=style.meaning))
+            chip.setText(f"{style.glyph}  {counts[state]:,} {said(style.word)}")
+            chip.setToolTip(self.tr("Show only tensors that are {meaning}").format(meaning=said(style.meaning)))
             chip.setCheckable(True)
             chip.setChecked(state in on)
             chip.toggled.connect(self._on_chip)

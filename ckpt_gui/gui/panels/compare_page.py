@@ -9,6 +9,7 @@ from ckpt_gui.core.compare import RankEstimate, Row
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.jobs import Job, Work
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.compare_model import CompareModel
 from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES, in_states
 from ckpt_gui.gui.models.comparing import Compared, change_rank, compare_with, rank_text
@@ -191,7 +192,7 @@ class ComparePage(QWidget):
         self._say(safe_text(text, 600))
 
     def _say(self, text: str) -> None:
-        self.message.setText(text)
+        self.message.setText(said(text))
 
     # ------------------------------------------------------------------------------------------------------ walking
 

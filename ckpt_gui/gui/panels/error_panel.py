@@ -13,6 +13,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.error_report import error_report
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label
 from ckpt_gui.gui.theme import Theme
@@ -90,6 +91,7 @@ class ErrorPanel(QWidget):
     def show_error(self, path: str, error: BaseException, command: str = "") -> None:
         """Say what went wrong with a path; the command repeats it."""
         title, message, details = error_words(path, error)
+        title, message = said(title), said(message)
         self.title.setText(title)
         self.message.setText(message)
         clear(self._details)
@@ -172,7 +174,9 @@ class LoadingPanel(QWidget):
     def show_progress(self, _job: Job, text: str, done: int, total: int) -> None:
         """Show how far it is, in bytes."""
         self.step.setText(
-            f"{safe_text(text, 80)}: {human_bytes(done)} of {human_bytes(total)}" if total else safe_text(text, 80)
+            said(
+                f"{safe_text(text, 80)}: {human_bytes(done)} of {human_bytes(total)}" if total else safe_text(text, 80)
+            )
         )
         self.bar.setRange(0, 1000 if total else 0)
         self.bar.setValue(round(1000 * done / total) if total else 0)

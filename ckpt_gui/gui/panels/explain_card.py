@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QPushButton, QWidget
 
 from ckpt_gui.core.explain import Explanation
 from ckpt_gui.gui.fix_command import joined
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.explaining import Deed, deed
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, label
 from ckpt_gui.gui.theme import Theme
@@ -47,7 +48,7 @@ class ExplainCard(Card):
         row = QWidget()
         flow = FlowLayout(row)
         for each in dict.fromkeys(deeds):
-            made = button(self.tr(each.text).replace("&", "&&"))
+            made = button(said(each.text).replace("&", "&&"))
             made.clicked.connect(lambda _=False, each=each: self._do(each))
             self.buttons.append(made)
             flow.addWidget(made)

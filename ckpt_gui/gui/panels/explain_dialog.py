@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QSplitt
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.explain import Opened
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.explaining import EMPTY, Answer, answer, open_text
 from ckpt_gui.gui.panels.explain_card import ExplainCard
 from ckpt_gui.gui.panels.parts import button, clear, label
@@ -119,7 +120,7 @@ class ExplainDialog(QDialog):
     def _show(self, found: Answer) -> None:
         self._job = None
         self.trouble.say("")
-        self.told.setText(quoted(self.tr(found.told)))
+        self.told.setText(quoted(said(found.told)))
         clear(self._column)
         self.cards = [ExplainCard(each, found.path, self._theme) for each in found.explanations]
         for path in found.files:

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication
-
 from ckpt_gui.core.api import compared
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
@@ -20,6 +18,7 @@ from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.target_folder import check_target, existing_parent
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult, write_export
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.snapshot import Snapshot
 
 Progress = Callable[[str, int, int], None]
@@ -119,32 +118,28 @@ def notes(export: Export, result: WriteResult) -> tuple[str, ...]:
 def refusal(snapshot: Snapshot | None, check: Check | None, *, overwrite: bool) -> str:
     """Return why an export can not start, in text that may be foreign; empty if it can."""
     if snapshot is None:
-        return _tr("No checkpoint is open.")
+        return said("No checkpoint is open.")
     if snapshot.export.blocked:
         return snapshot.export.blocked[0].message
     if check is None:
-        return _tr("The folder is being looked at.")
+        return said("The folder is being looked at.")
     if check.problem:
         return check.problem
-    return _tr("The folder is not empty.") if check.existing and not overwrite else ""
+    return said("The folder is not empty.") if check.existing and not overwrite else ""
 
 
 def summary(snapshot: Snapshot, check: Check | None) -> str:
     """Say how much an export writes and how much room there is, or that it is blocked."""
     number = len(snapshot.export.blocked)
     if number:
-        words = _tr("{n} findings block the export: see above.").format(n=number)
-        return _tr("One finding blocks the export: see above.") if number == 1 else words
+        words = said("{n} findings block the export: see above.").format(n=number)
+        return said("One finding blocks the export: see above.") if number == 1 else words
     parts = [plural(len(snapshot.export.entries), "tensor")]
     if check is not None and check.files:
         files = plural(check.files, "file")
-        parts.append(_tr("{size} in {files}").format(size=human_bytes(check.nbytes), files=files))
+        parts.append(said("{size} in {files}").format(size=human_bytes(check.nbytes), files=files))
     else:
         parts.append(human_bytes(snapshot.export.nbytes))
     if check is not None and check.free is not None:
-        parts.append(_tr("{free} free").format(free=human_bytes(check.free)))
+        parts.append(said("{free} free").format(free=human_bytes(check.free)))
     return " · ".join(parts)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("export", text)

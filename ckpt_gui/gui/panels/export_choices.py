@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QHBoxLayou
 from ckpt_gui.core.export import GB
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.text import human_bytes
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.snapshot import Snapshot
@@ -172,7 +173,7 @@ class ChoicesCard(Card):
         self._show_numbers(snapshot)
         self._show_row(self.tie_box, snapshot.plan.tie.embedding is not None)
         adapter = snapshot.plan.adapter is not None
-        self.layout_note.setText(self._about_adapter(target.layout) if adapter else self._about(target.layout))
+        self.layout_note.setText(said(self._about_adapter(target.layout) if adapter else self._about(target.layout)))
         self._show_heads(snapshot)
 
     def _show_heads(self, snapshot: Snapshot) -> None:
@@ -222,7 +223,7 @@ def _combo(name: str, choices: Sequence[Choice]) -> QComboBox:
     box = QComboBox()
     box.setAccessibleName(name)
     for text, data in choices:
-        box.addItem(text, data)
+        box.addItem(said(text), data)
     return box
 
 

@@ -16,6 +16,7 @@ from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.fix_command import default_folder, fix_command
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.export_check import Check, refusal, summary
 from ckpt_gui.gui.panels.export_form import ExportForm
 from ckpt_gui.gui.panels.export_progress import ProgressPage
@@ -207,7 +208,7 @@ class ExportDialog(QDialog):
         self.export_button.setToolTip(tip_text(quoted(reason)))
         self.copy_button.setEnabled(snapshot is not None)
         if snapshot is not None:
-            self.summary.setText(summary(snapshot, self._check))
+            self.summary.setText(said(summary(snapshot, self._check)))
 
     def _refusal(self) -> str:
         return refusal(self._snapshot, self._check, overwrite=self.form.place.overwrite_box.isChecked())

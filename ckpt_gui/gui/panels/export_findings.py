@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.gui.error_report import error_report, error_sentence
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.parts import Card, clear
 from ckpt_gui.gui.theme import Theme
@@ -45,8 +46,8 @@ class FindingsCard(Card):
         mark = plain_label(glyph, wrap=False)
         mark.setStyleSheet(f"color: {self._theme.color(role).name()}; font-weight: 600;")
         mark.setFixedWidth(em(self, 1.1))
-        mark.setAccessibleName(word)
-        mark.setToolTip(word)
+        mark.setAccessibleName(said(word))
+        mark.setToolTip(said(word))
         texts = QVBoxLayout()
         texts.setSpacing(2)
         texts.addWidget(plain_label(quoted(finding.message)))
@@ -55,7 +56,7 @@ class FindingsCard(Card):
             texts.addWidget(plain_label(quoted(fix), muted=True))
         box.addWidget(mark, 0, Qt.AlignmentFlag.AlignTop)
         box.addLayout(texts, 1)
-        row.setAccessibleName(f"{word}: {finding.message}")
+        row.setAccessibleName(f"{said(word)}: {quoted(finding.message)}")
         return row
 
 
@@ -101,13 +102,9 @@ class OutcomeBanner(Banner):
 def fix_here(finding: Finding) -> str:
     """Say what to do about a finding, by the buttons of the export dialog where it has them."""
     if finding.code in ("config-missing", "tokenizer-missing"):
-        return _tr("Use “Take from a folder…” above to carry them along.")
+        return said("Use “Take from a folder…” above to carry them along.")
     if finding.code == "heads-unknown":
-        return _tr("Give the head counts below, or open the checkpoint with its config.json.")
+        return said("Give the head counts below, or open the checkpoint with its config.json.")
     if "--lora-alpha" in (finding.fix or ""):
-        return _tr("Give alpha below, as it was in training.")
+        return said("Give alpha below, as it was in training.")
     return finding.fix or ""
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("export", text)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.export_check import Check
 from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.theme import Theme
@@ -66,5 +67,5 @@ class PlaceCard(Card):
             self._note(self.tr("A new folder; {free} free on that disk.").format(free=free), "muted")
 
     def _note(self, text: str, role: str) -> None:
-        self.folder_note.setText(text)
+        self.folder_note.setText(said(text))
         self.folder_note.setStyleSheet(f"color: {self._theme.color(role).name()};")

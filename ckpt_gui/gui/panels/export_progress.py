@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
@@ -73,14 +74,14 @@ class ProgressPage(QWidget):
         """Show bytes done and in all, and how long the rest will take."""
         if not self.cancel_button.isEnabled() or total <= 0:
             return
-        self.title.setText(f"{safe_text(label)}…")
+        self.title.setText(f"{said(safe_text(label))}…")
         self.bar.setRange(0, 1000)
         self.bar.setValue(min(1000, done * 1000 // total))
         text = self.tr("{percent} % · {done} of {total}").format(
             percent=done * 100 // total, done=human_bytes(done), total=human_bytes(total)
         )
         left = time_left(time.monotonic() - self._begun, done, total)
-        self.note.setText(f"{text} · {left}" if left else text)
+        self.note.setText(said(f"{text} · {left}" if left else text))
 
 
 def time_left(elapsed: float, done: int, total: int) -> str:

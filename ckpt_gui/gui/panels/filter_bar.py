@@ -12,6 +12,7 @@ from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.panels.filter_box import FilterBox
 from ckpt_gui.gui.panels.filter_builder import FilterBuilder
@@ -77,7 +78,7 @@ class FilterBar(QWidget):
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(9)
         for name, title in LAYOUTS.items():
-            combo.addItem(title, name)
+            combo.addItem(said(title), name)
         return combo
 
     def _lay_out(self) -> None:
@@ -158,7 +159,7 @@ class FilterBar(QWidget):
         """Show how many tensors there are, and how many of them are shown."""
         self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}"))
         self.counter.setVisible(filtered)
-        self.box.setPlaceholderText(self.tr("Filter {}").format(plural(total, "tensor")))
+        self.box.setPlaceholderText(self.tr("Filter {}").format(said(plural(total, "tensor"))))
 
     def show_mode(self, *, flat: bool, filtered: bool) -> None:
         """Show whether there is a list or a tree; what is filtered is a list always."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 
@@ -91,4 +91,5 @@ def _help() -> str:
     lines = "".join(
         f"<tr><td>{tip_text(field.example)}&nbsp;&nbsp;</td><td>{tip_text(field.meaning)}</td></tr>" for field in FIELDS
     )
-    return f"<p>All terms must hold; ! before one leaves out, | is or.</p><table>{lines}</table>"
+    rule = QCoreApplication.translate("FilterBox", "All terms must hold; ! before one leaves out, | is or.")
+    return f"<p>{rule}</p><table>{lines}</table>"

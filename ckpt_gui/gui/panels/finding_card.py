@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLay
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.panels.parts import button, label
@@ -35,7 +36,7 @@ class FindingCard(QFrame):
         self._layout.setContentsMargins(2 * GRID, int(1.25 * GRID), int(1.5 * GRID), int(1.25 * GRID))
         self._layout.setSpacing(GRID // 2)
         head = QHBoxLayout()
-        title = coloured(f"{glyph}  {word}", finding.severity, theme)
+        title = coloured(f"{glyph}  {said(word)}", finding.severity, theme)
         title.setWordWrap(True)
         title.setMinimumWidth(5 * title.fontMetrics().height())
         head.addWidget(title, 1)
@@ -49,7 +50,7 @@ class FindingCard(QFrame):
         fix = fix_words(finding)
         if fix:
             self._layout.addWidget(label(_spaced(fix), muted=True, wrap=True))
-        self.setAccessibleName(f"{word}: {quoted(finding.message)}")
+        self.setAccessibleName(f"{said(word)}: {quoted(finding.message)}")
         self.setAccessibleDescription(quoted(fix))
 
     def add_action(self, text: str) -> QPushButton:

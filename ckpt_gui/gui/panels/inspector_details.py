@@ -12,6 +12,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.overview import Overview
 from ckpt_gui.gui.models.relations import Relations
 from ckpt_gui.gui.panels.inspector_overview import OverviewPage
@@ -140,7 +141,7 @@ class DetailsTab(QScrollArea):
     def _fill_names(self, row: Row) -> None:
         style = self._theme.state(row.state)
         note = safe_text(row.note)
-        self.banner.show_text(style.colour, style.glyph, style.word.capitalize(), capital(note))
+        self.banner.show_text(style.colour, style.glyph, said(style.word).capitalize(), capital(said(note)))
         fixed = self._theme.fixed_font()
         self.names.set_value("key", safe_text(row.key, 2000), raw=row.key, font=fixed)
         self.names.set_value("expected", safe_text(row.expected, 2000), raw=row.expected, font=fixed)

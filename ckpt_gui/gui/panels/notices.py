@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.finding_card import coloured
 from ckpt_gui.gui.panels.parts import button, label
@@ -104,7 +105,7 @@ class Notice(QFrame):
         line.addWidget(coloured(glyph, severity, theme))
         line.addWidget(self.text, 1)
         self._line = line
-        self.setAccessibleName(f"{word}: {safe_text(quoted(text, 900), 900)}")
+        self.setAccessibleName(f"{said(word)}: {safe_text(quoted(text, 900), 900)}")
         theme.changed.connect(self.update)
 
     def add_choice(self, choice: Choice, kind: str = "") -> QPushButton:

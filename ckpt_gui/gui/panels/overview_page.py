@@ -12,6 +12,7 @@ from ckpt_gui.core.overview import Overview, overview
 from ckpt_gui.core.roles import Role, role_of
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.shares import (
     file_bars,
     file_words,
@@ -187,7 +188,7 @@ class OverviewPage(LiveArea):
             self.map.show_runs(runs)
             legend = self.tr("Blue: tensors. Violet: header. Orange: nothing known, padding or packed tensors.")
             nothing = self.tr("This container does not tell where its tensors lie.")
-            self.map_note.setText(f"{file_words(file)}. {legend if runs else nothing}")
+            self.map_note.setText(f"{said(file_words(file))}. {legend if runs else nothing}")
 
         self.job.run(self.tr("Drawing the map"), work, done, self.say_error)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from PySide6.QtGui import QAction, QKeySequence, QShowEvent
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
+from ckpt_gui.gui.language import said
+
 Made = Callable[[], QWidget]
 
 
@@ -24,6 +26,7 @@ class PageTabs(QTabWidget):
     def add(self, name: str, title: str, tip: str, make: Made) -> None:
         """Add a page, which is made later."""
         self._places[name] = place = _Place(make)
+        title, tip = said(title), said(tip)
         place.setAccessibleName(title.replace("&", ""))
         self.setTabToolTip(self.addTab(place, title), tip)
 

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.units import GRID, tip_text
 
 
@@ -26,7 +27,7 @@ def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool 
 
     A grid works out its least height at the least widths of its cells, so a label that wraps gets one that is usual.
     """
-    made = QLabel(text)
+    made = QLabel(said(text))
     made.setTextFormat(Qt.TextFormat.PlainText)
     made.setWordWrap(wrap)
     font = QFont(made.font())
@@ -43,6 +44,7 @@ def label(text: str = "", *, size: float = 1.0, bold: bool = False, muted: bool 
 
 def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
     """Return a push button; kind `primary` for the one that matters, `quiet` for those without a frame."""
+    text = said(text)
     made = Button(text)
     made.setAccessibleName(text.replace("&&", "\0").replace("&", "").replace("\0", "&"))
     if kind:
@@ -113,7 +115,7 @@ class ElidedLabel(QLabel):
 
     def set_text(self, text: str) -> None:
         """Show a text."""
-        self._text = safe_text(text, 1000)
+        self._text = safe_text(said(text), 1000)
         self.setToolTip(tip_text(text, 1000))
         self._elide()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -18,6 +18,7 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Step
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
 from ckpt_gui.gui.theme import Theme
@@ -98,24 +99,20 @@ class StepDetail(QScrollArea):
 def why(step: Step) -> str:
     """Say why a step can not be left out, or what leaving it out means."""
     known = {
-        "section": _tr("Required: loaders look for the tensors at the top of the file."),
-        "unwrap": _tr("Required: loaders do not know names with wrappers in them."),
-        "rename": _tr("Required: the target's loaders know their own names only."),
-        "permute": _tr("Required: without it the export would load without a word and produce gibberish."),
-        "untie": _tr("Required: a loader that believes the tied flag would throw the trained head away."),
-        "config": _tr("Required: it is what makes a folder of tensors a model."),
-        "buffers": _tr("Optional: ticked off, they are carried along."),
-        "cast": _tr("You asked for this; ticked off, types stay as they are."),
-        "assigned": _tr("You asked for this; ticked off, what the index does not name is taken too."),
-        "merge": _tr("You asked for this; ticked off, the adapter is left out."),
-        "drop": _tr("You asked for this; ticked off, these tensors are written."),
+        "section": said("Required: loaders look for the tensors at the top of the file."),
+        "unwrap": said("Required: loaders do not know names with wrappers in them."),
+        "rename": said("Required: the target's loaders know their own names only."),
+        "permute": said("Required: without it the export would load without a word and produce gibberish."),
+        "untie": said("Required: a loader that believes the tied flag would throw the trained head away."),
+        "config": said("Required: it is what makes a folder of tensors a model."),
+        "buffers": said("Optional: ticked off, they are carried along."),
+        "cast": said("You asked for this; ticked off, types stay as they are."),
+        "assigned": said("You asked for this; ticked off, what the index does not name is taken too."),
+        "merge": said("You asked for this; ticked off, the adapter is left out."),
+        "drop": said("You asked for this; ticked off, these tensors are written."),
     }
     if step.id == "tie":
         return (
-            _tr("Optional: ticked off, the head is written too.") if step.optional else _tr("Required by the layout.")
+            said("Optional: ticked off, the head is written too.") if step.optional else said("Required by the layout.")
         )
-    return known.get(step.id, _tr("Optional.") if step.optional else _tr("Required by the target."))
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("plan", text)
+    return known.get(step.id, said("Optional.") if step.optional else said("Required by the target."))

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSplitter, QVBoxLayout, Q
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.gui.fix_command import check_command, fix_command, unsayable
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import PlanRow
 from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plan_detail import StepDetail
@@ -117,7 +118,7 @@ class PlanPanel(QWidget):
         if snapshot is None:
             self.summary.setText(self.tr("No checkpoint is open."))
             return
-        text = self.tr("After the plan: {summary}").format(summary=snapshot.diff.summary())
+        text = self.tr("After the plan: {summary}").format(summary=said(snapshot.diff.summary()))
         blocked = len(snapshot.export.blocked)
         if blocked == 1:
             text += self.tr(" · 1 finding blocks the export")

@@ -24,6 +24,7 @@ from ckpt_gui.core.stats import HeatMap, heat_map
 from ckpt_gui.core.tables import csv_text
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.heat_zoom import HeatZoom
 from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plot_views import VIEWS, PlotView
@@ -52,7 +53,7 @@ class PlotsPage(QWidget):
         for dtype in CASTABLE:
             self.target.addItem(self.tr("to {dtype}").format(dtype=dtype), dtype)
         self.canvases: dict[str, PlotCanvas[Any]] = {
-            view.name: PlotCanvas(session.jobs, theme, view.make, self.tr(view.tip)) for view in VIEWS
+            view.name: PlotCanvas(session.jobs, theme, view.make, said(view.tip)) for view in VIEWS
         }
         self.zoom = HeatZoom(self.canvases["heat"])
         self.job = JobBar(session.jobs)
@@ -70,11 +71,11 @@ class PlotsPage(QWidget):
         made = {}
         for view in VIEWS:
             each = QToolButton()
-            each.setText(self.tr(view.title))
-            each.setToolTip(self.tr(view.tip))
+            each.setText(said(view.title))
+            each.setToolTip(said(view.tip))
             each.setCheckable(True)
             each.setProperty("kind", "segment")
-            each.setAccessibleName(view.title.replace("&", ""))
+            each.setAccessibleName(said(view.title).replace("&", ""))
             group.addButton(each)
             each.clicked.connect(lambda _=False, name=view.name: self.turn_to(name))
             made[view.name] = each
@@ -203,13 +204,13 @@ class PlotsPage(QWidget):
         self.job.run(self.tr("Reading the part in sight"), work, done, self._failed)
 
     def _say(self, text: str) -> None:
-        self.message.setText(text)
+        self.message.setText(said(text))
         self.message.setVisible(bool(text))
 
     def _name(self, text: str) -> None:
         if self.view.name == "heat" and not text:
             text = self.tr("The wheel zooms; the toolbar moves and goes back to the whole. Yellow is not finite.")
-        self.hint.setText(text)
+        self.hint.setText(said(text))
 
     # ------------------------------------------------------------------------------------------------------- saving
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.report.as_file import ENDINGS
+from ckpt_gui.gui.language import said
 
 
 def ask_report_path(parent: QWidget, name: str) -> str:
@@ -19,12 +19,8 @@ def ask_report_path(parent: QWidget, name: str) -> str:
     Returns:
         The path; empty if the user thought better of it.
     """
-    kinds = _tr("Web page (*.html);;Markdown (*.md);;JSON (*.json);;SARIF (*.sarif)")
-    path, kind = QFileDialog.getSaveFileName(parent, _tr("Save report"), f"{safe_text(name, 80)}.html", kinds)
+    kinds = said("Web page (*.html);;Markdown (*.md);;JSON (*.json);;SARIF (*.sarif)")
+    path, kind = QFileDialog.getSaveFileName(parent, said("Save report"), f"{safe_text(name, 80)}.html", kinds)
     if path and not path.lower().endswith(ENDINGS):
         path += kind.rpartition("*")[2].rstrip(")") or ENDINGS[0]
     return path
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("report_dialog", text)

@@ -12,6 +12,7 @@ from ckpt_gui.core.stats import StatsCache
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.reports import save_check
 from ckpt_gui.gui.models.scan_model import ScanModel
 from ckpt_gui.gui.panels.finding_card import FindingCard
@@ -205,7 +206,7 @@ class ScanPage(QWidget):
         whole = self.result is not None and self.result.complete
         self.report_button.setVisible(whole and not running)
         self.split.setVisible(bool(rows))
-        self.summary.setText(self._words(running, rows))
+        self.summary.setText(said(self._words(running, rows)))
 
     def _words(self, running: bool, rows: int) -> str:
         tr, result, snapshot = self.tr, self.result, self._session.snapshot

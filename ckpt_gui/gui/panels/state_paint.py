@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )  # fmt: skip
 
 from ckpt_gui.core.text import plural
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.tree_model import STATES_ROLE
 from ckpt_gui.gui.theme import Theme
 
@@ -33,15 +34,15 @@ class StateChip(QAbstractButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setToolTip(style.meaning)
+        self.setToolTip(said(style.meaning))
         self.set_count(0)
 
     def set_count(self, count: int) -> None:
         """Show how many rows are in this state."""
         self._count = count
         style = self._theme.state(self.state)
-        self.setText(f"{style.glyph}  {count:,} {style.word}")
-        self.setAccessibleName(f"show only {style.word}: {plural(count, 'tensor')}")
+        self.setText(f"{style.glyph}  {count:,} {said(style.word)}")
+        self.setAccessibleName(said(f"show only {style.word}: {plural(count, 'tensor')}"))
         self.updateGeometry()
         self.update()
 
@@ -104,7 +105,7 @@ class StateDelegate(QStyledItemDelegate):
         style, colour = self._theme.state(state), self._theme.color(f"state.{state}")
         metrics = QFontMetrics(font)
         if state == "error":
-            width = metrics.horizontalAdvance(style.word) + metrics.height() + 2 * GAP
+            width = metrics.horizontalAdvance(said(style.word)) + metrics.height() + 2 * GAP
             ground = QRect(rect.x() - 4, rect.y() + 2, width, rect.height() - 4)
             painter.fillRect(ground, self._theme.color("error_ground"))
         painter.setPen(colour)
@@ -113,7 +114,7 @@ class StateDelegate(QStyledItemDelegate):
         painter.setFont(_bold(font))
         painter.drawText(QRect(rect.x(), rect.y(), glyph_width, rect.height()), centre, style.glyph)
         painter.setFont(font)
-        painter.drawText(rect.adjusted(glyph_width + 4, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, style.word)
+        painter.drawText(rect.adjusted(glyph_width + 4, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, said(style.word))
 
     def _paint_group(self, painter: QPainter, rect: QRect, font: QFont, states: tuple[tuple[str, int], ...]) -> None:
         metrics = QFontMetrics(font)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStatusBar, QWidget
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
@@ -97,6 +98,9 @@ class StatusBar(QStatusBar):
             self._job = job
             self.bar.setRange(0, 0)
         waiting = len([j for j in self._jobs.running() if not j.quiet]) - 1
+        text = said(text)
         self.job_text.setText(f"{text}  (+{waiting})" if waiting > 0 else text)
-        self.job_text.setAccessibleName(plural(waiting + 1, "job") + f" running: {text}")
+        self.job_text.setAccessibleName(
+            self.tr("{jobs} running: {what}").format(jobs=said(plural(waiting + 1, "job")), what=text)
+        )
         self.work.show()

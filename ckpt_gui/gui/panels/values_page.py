@@ -15,6 +15,7 @@ from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tokens import Vocabulary, vocabulary
 from ckpt_gui.core.values import MOST, parse_index, read_values
 from ckpt_gui.gui.jobs import Job
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.values_grid import Grid, value_text
 from ckpt_gui.gui.models.values_model import ValuesModel
 from ckpt_gui.gui.panels.parts import button
@@ -149,7 +150,7 @@ class ValuesPage(QWidget):
             self.tr("rows named by {file}").format(file=origin) if origin else "",
             note,
         ]
-        self.note.setText(" · ".join(filter(None, parts)))
+        self.note.setText(said(" · ".join(filter(None, parts))))
 
     def _on_failed(self, error: BaseException) -> None:
         fix = error.fix if isinstance(error, CheckpointError) else ""
@@ -158,7 +159,7 @@ class ValuesPage(QWidget):
         self._say(safe_text(f"{error} {fix or ''}".strip(), 600))
 
     def _say(self, text: str) -> None:
-        self.message.setText(text)
+        self.message.setText(said(text))
         self.message.setVisible(bool(text))
 
     # ------------------------------------------------------------------------------------------------------- tokens

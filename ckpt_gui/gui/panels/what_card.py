@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import shown
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import CheckpointCard
 from ckpt_gui.gui.panels.finding_card import coloured
@@ -31,7 +30,7 @@ class WhatCard(Card):
     def __init__(self, card: CheckpointCard, chosen: tuple[str, ...] | None, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        evidence = "<br>".join(html.escape(safe_text(s, 400)) for s in card.evidence)
+        evidence = "<br>".join(tip_text(s) for s in card.evidence)
         title = label(card.title, size=1.25, bold=True, wrap=True)
         title.setToolTip(evidence)
         title.setMinimumWidth(8 * self.fontMetrics().height())
@@ -98,7 +97,7 @@ class _Tag(QLabel):
     """A short word with a tinted ground."""
 
     def __init__(self, text: str, theme: Theme) -> None:
-        super().__init__(text)
+        super().__init__(said(text))
         self._theme = theme
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setContentsMargins(GRID, 2, GRID, 2)

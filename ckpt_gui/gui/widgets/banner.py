@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, plain_label
 
@@ -49,6 +50,7 @@ class Banner(QFrame):
             detail: What follows from it; may be empty.
         """
         self._role = role
+        title, detail = said(title), said(detail)
         self._glyph.setText(glyph)
         self._title.setText(title)
         self._detail.setText(detail)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
@@ -88,8 +89,8 @@ class _Row(QAbstractButton):
     def show_bar(self, bar: Bar, whole: float, longest: str) -> None:
         """Show a row; its bar is full where its size is the whole; all figures get the room of the longest."""
         self.bar, self._whole, self._longest = bar, whole, longest
-        name = safe_text(bar.name, 200)
-        self.setAccessibleName(f"{name}: {bar.text}. {bar.tip}".strip())
+        name = safe_text(said(bar.name), 200)
+        self.setAccessibleName(f"{name}: {bar.text}. {said(bar.tip)}".strip())
         self.setToolTip(tip_text(f"{bar.name}\n{bar.tip}".strip()))
         self.setAccessibleDescription(self.tr("Shows these tensors in the tree") if self._live else "")
         self.update()
@@ -113,7 +114,7 @@ class _Row(QAbstractButton):
         name_width, value_width = self.widths()
         area = QRectF(edge, 0, name_width, self.height())
         painter.setPen(theme.color("text"))
-        name = metrics.elidedText(safe_text(self.bar.name, 200), Qt.TextElideMode.ElideMiddle, int(name_width))
+        name = metrics.elidedText(safe_text(said(self.bar.name), 200), Qt.TextElideMode.ElideMiddle, int(name_width))
         painter.drawText(area, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
         track = QRectF(area.right() + GRID, 0, self.width() - area.right() - value_width - 2 * GRID - edge, 0)
         thick = em(self, 0.55)

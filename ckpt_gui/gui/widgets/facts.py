@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.copy_button import CopyButton
 from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label
 
@@ -71,12 +72,13 @@ class FactList(QWidget):
             font: Another font for the value.
         """
         label, value, button = self._rows[name]
+        self._raw[name] = text if raw is None else raw
+        text = said(text)
         value.setText(breakable(text) if button else text)
         value.setAccessibleName(f"{label.text()}: {text}")
         if font is not None:
             value.setFont(font)
             self._align(label, value)
-        self._raw[name] = text if raw is None else raw
         for widget in (label, value, button):
             if widget is not None:
                 widget.setVisible(bool(text))
@@ -84,7 +86,7 @@ class FactList(QWidget):
 
     def set_name(self, name: str, text: str) -> None:
         """Change the label of a row."""
-        self._rows[name][0].setText(text)
+        self._rows[name][0].setText(said(text))
 
     def _align(self, label: QLabel, value: QLabel) -> None:
         """Put label and value on one base line, whatever their fonts."""

@@ -16,6 +16,7 @@ from PySide6.QtGui import QColor, QGuiApplication, QIcon, QImage, QPainter, QPix
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em, plain_label
 from ckpt_gui.plots import Palette, Plot
@@ -180,7 +181,7 @@ def _make_toolbar(canvas: Any, parent: QWidget) -> Any:
     size = em(parent, 1.05)
     toolbar.setIconSize(QSize(size, size))
     toolbar.setStyleSheet("QToolBar { border: none; padding: 0; spacing: 2px; background: transparent; }")
-    toolbar.setAccessibleName(parent.tr("Plot tools"))
+    toolbar.setAccessibleName(said("Plot tools"))
     for action in toolbar.actions():
         button = toolbar.widgetForAction(action)
         if button is not None and action.text():

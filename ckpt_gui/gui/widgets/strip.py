@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em
@@ -74,7 +75,7 @@ class Strip(Walked):
         painter.drawText(
             QRectF(0, area.bottom() + 4, self.width(), foot),
             Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
-            self.text(),
+            said(self.text()),
         )
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -108,5 +109,5 @@ class Strip(Walked):
 
     def _go(self, number: int) -> None:
         self.current = max(0, min(number, len(self._bars) - 1))
-        self.setAccessibleName(f"{self._title}. {self.text()}")
+        self.setAccessibleName(f"{self._title}. {said(self.text())}")
         self.update()

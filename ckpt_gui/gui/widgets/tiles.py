@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 
 WIDE = 21  # ems from which on the boxes stand side by side, if their texts have room
@@ -89,6 +90,7 @@ class Tiles(QWidget):
     def set_value(self, name: str, text: str, note: str = "") -> None:
         """Fill a box."""
         title, value, below = self._tiles[name]
+        text, note = said(text), said(note)
         value.setText(text)
         value.setAccessibleName(f"{title.text()}: {text} {note}".strip())
         below.setText(note)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected
 from ckpt_gui.gui.jobs import JobManager
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.units import GRID, plain_label, quoted
 
 
@@ -44,7 +44,7 @@ class TroubleLine(QWidget):
 
     def _tell(self, text: str, report: str) -> None:
         self._report = report
-        self._label.setText(safe_text(text, 600))
+        self._label.setText(safe_text(said(text), 600))
         self._label.setAccessibleName(self._label.text())
         self.copy_button.setVisible(bool(report))
         self.setVisible(bool(text))
@@ -52,11 +52,7 @@ class TroubleLine(QWidget):
 
 def report_button() -> QPushButton:
     """Return a button that offers a report of an error."""
-    made = QPushButton(_tr("Copy report"))
-    made.setAccessibleName(_tr("Copy report"))
-    made.setToolTip(_tr("Versions, the command to repeat it, and the trace; without your home folder's name"))
+    made = QPushButton(said("Copy report"))
+    made.setAccessibleName(said("Copy report"))
+    made.setToolTip(said("Versions, the command to repeat it, and the trace; without your home folder's name"))
     return made
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("trouble", text)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import with_names
+from ckpt_gui.gui.language import said
 
 GRID = 8  # pixels: all distances are multiples of it, or half of it; Qt scales them with the screen
 _BREAKS = str.maketrans({mark: f"{mark}\u200b" for mark in "._/\\-:,"})
@@ -21,12 +22,12 @@ def em(widget: QWidget, number: float = 1.0) -> int:
 
 def breakable(text: str) -> str:
     """Return a text that may be broken after the marks of a key or a path (for display only, not for copying)."""
-    return text.translate(_BREAKS)
+    return said(text).translate(_BREAKS)
 
 
 def plain_label(text: str = "", parent: QWidget | None = None, *, muted: bool = False, wrap: bool = True) -> QLabel:
     """Return a label that shows its text as it is: never as HTML, whatever a file calls its tensors."""
-    label = QLabel(text, parent)
+    label = QLabel(said(text), parent)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setWordWrap(wrap)
     if muted:
@@ -52,10 +53,10 @@ def quoted(text: str, limit: int = 600) -> str:
     >>> quoted("Take off `_orig_mod`")
     'Take off “_orig_mod”'
     """
-    parts = safe_text(with_names(text), limit).split("`")
+    parts = safe_text(with_names(said(text)), limit).split("`")
     return "".join(part + ("“”"[number % 2] if number < len(parts) - 1 else "") for number, part in enumerate(parts))
 
 
 def tip_text(text: str, limit: int = 400) -> str:
     """Return foreign text fit for a tool tip, which Qt would read as HTML."""
-    return html.escape(safe_text(text, limit)).replace("\\x0a", "<br>")
+    return html.escape(safe_text(said(text), limit)).replace("\\x0a", "<br>")
