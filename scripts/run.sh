@@ -9,6 +9,7 @@ sample="${1:-resources/sample/tiny-llama-compiled.pt}"
 scripts/setup.sh run || die "set-up failed"
 [ -e "$sample" ] || die "no such file: $sample"
 export PATH="$ROOT/.venv/bin:$PATH"
+.venv/bin/python scripts/translations.py templates >/dev/null || die "the texts of the program can not be read"
 
 if has_screen; then
   say "Opening $sample"

@@ -26,6 +26,7 @@ FOLDER = "i18n"
 TEMPLATES = "templates.json"
 _PLACE = re.compile(r"\{\d+\}")
 _NUMBER = re.compile(r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w,]|\.\d)")
+_FIGURE = re.compile(_NUMBER.pattern + r"(?: ?(?:[KMGTP]i?B|B|%|billion|million|trillion|s|min))?")
 _PIECES = (r"\n+", r"(?<=[.!?])\s+", r"\s{2,}", r"(?<=[;:])\s+", r"(?<=,)\s+|\s+·\s+")
 _MARKS = (".", ",", ";", ":")
 _DEEPEST = 4  # values in values in values
@@ -174,7 +175,7 @@ def _undressed(text: str) -> Iterator[tuple[str, str]]:
 
 def _value(text: str, templates: Templates, depth: int) -> str:
     """Return a value of a sentence: a number, a name, or again a phrase."""
-    if _NUMBER.fullmatch(text):
+    if _FIGURE.fullmatch(text):
         return local(text)
     if depth > _DEEPEST or not re.search(r"[A-Za-z]{2}", text) or ("`" in text and " " not in text):
         return text

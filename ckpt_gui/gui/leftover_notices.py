@@ -11,9 +11,10 @@ from PySide6.QtCore import QObject
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, remove
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.models.leftover_list import find_leftovers, folders_to_look_in, is_lost, leftover_words, put_back
 from ckpt_gui.gui.panels.notices import Choice
+from ckpt_gui.gui.wording import human_bytes
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow

@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.text import human_bytes as core_bytes
+from ckpt_gui.gui.language import local, said
 
 # The layouts that the window offers; the command line writes the rarer ones too.
 _OFFERED = ("hf", "meta", "torchtune", "litgpt", "gpt-fast", "torchtitan", "nanogpt")
 LAYOUTS = {name: title_of(name) for name in _OFFERED} | {"same": "As it is"}
+
+
+def count_text(number: int) -> str:
+    """Return a count in full, as the locale writes it.
+
+    >>> count_text(120_144)
+    '120,144'
+    """
+    return local(f"{number:,}")
+
+
+def human_bytes(size: int) -> str:
+    """Return a size in binary units, as the locale writes it.
+
+    >>> human_bytes(2_471_645_608)
+    '2.30 GiB'
+    """
+    return local(core_bytes(size))
 
 
 def human_count(number: int) -> str:
@@ -19,8 +39,8 @@ def human_count(number: int) -> str:
     """
     for limit, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
         if number >= limit:
-            return f"{_three(number / limit)} {word}"
-    return f"{number:,}"
+            return said(f"{_three(number / limit)} {word}")
+    return count_text(number)
 
 
 def shape_text(shape: Sequence[int | None]) -> str:
@@ -54,4 +74,4 @@ def figure_text(value: float | None) -> str:
     """
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+    return local(f"{value:,}" if isinstance(value, int) else f"{value:.6g}")

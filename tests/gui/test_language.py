@@ -139,3 +139,18 @@ def test_qt_finds_each_text_of_a_class_under_the_name_of_that_class(tmp_path: Pa
     ours = {(found.context, found.text) for found in sentences.texts()}
     assert len(by_qt) > 500
     assert {each for each in by_qt if each[0] and each not in ours} == set()
+
+
+def test_figures_are_shown_as_the_locale_writes_them_and_copied_as_programs_read_them(
+    qtbot: QtBot, qapp: QApplication, german: None
+) -> None:
+    window = make_window(qtbot, qapp)
+    window.open_path(str(resource(SAMPLE)))
+    qtbot.waitUntil(lambda: window.session.snapshot is not None)
+    window.tree_panel.set_flat(True)
+    view = window.tree_panel.view
+    window.tree_panel.select_key("model._orig_mod.tok_embeddings.weight")
+    assert view.model().index(view.currentIndex().row(), 5).data() == "24,0 KiB"
+
+    view.copy_rows()
+    assert "24,0" not in QApplication.clipboard().text()

@@ -9,12 +9,12 @@ from PySide6.QtCore import QCoreApplication
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.row_tree import Node
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.tree_columns import Column
-from ckpt_gui.gui.wording import shape_text
+from ckpt_gui.gui.wording import human_bytes, shape_text
 
 _NAMELESS = "(no name)"
 

@@ -14,6 +14,7 @@ from ckpt_gui.gui.models.compare_rows import COMPARE_STYLES
 from ckpt_gui.gui.panels.parts import FlowLayout, button
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, plain_label
+from ckpt_gui.gui.wording import count_text
 
 _NAMES_LIMIT = 14  # names of published models in sight
 
@@ -92,7 +93,7 @@ class CompareHead(QWidget):
             if not counts.get(state):
                 continue
             chip = QToolButton()
-            chip.setText(f"{style.glyph}  {counts[state]:,} {said(style.word)}")
+            chip.setText(f"{style.glyph}  {count_text(counts[state])} {said(style.word)}")
             chip.setToolTip(self.tr("Show only tensors that are {meaning}").format(meaning=said(style.meaning)))
             chip.setCheckable(True)
             chip.setChecked(state in on)

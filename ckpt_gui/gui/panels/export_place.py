@@ -6,12 +6,12 @@ from PySide6.QtCore import QDateTime, QLocale, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.export_check import Check
 from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, heading, plain_label
+from ckpt_gui.gui.wording import human_bytes
 
 
 class PlaceCard(Card):

@@ -7,7 +7,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.panels.export_check import Written, file_lines, notes, save_report
 from ckpt_gui.gui.panels.parts import Card, button
@@ -18,6 +18,7 @@ from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID, heading, plain_label, quoted
+from ckpt_gui.gui.wording import count_text, human_bytes
 
 FILES_SHOWN = 12
 
@@ -86,7 +87,7 @@ class ResultPage(QWidget):
     def show_written(self, written: Written) -> None:
         """Show what was written."""
         self._written, export, result, tr = written, written.export, written.result, self.tr
-        title = tr("Written and verified {n}/{m}").format(n=f"{result.verified:,}", m=f"{result.tensors:,}")
+        title = tr("Written and verified {n}/{m}").format(n=count_text(result.verified), m=count_text(result.tensors))
         detail = tr("Every tensor was read back from the disk and compared.")
         self.banner.show_text("teal", "✓", title, detail)
         self.facts.set_value("folder", safe_text(result.folder, 2000), raw=result.folder)

@@ -20,7 +20,7 @@ from ckpt_gui.gui.panels.parts import FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID
-from ckpt_gui.gui.wording import LAYOUTS
+from ckpt_gui.gui.wording import LAYOUTS, count_text
 
 ROOMY_EMS = 34  # width from which on the layout has a label
 ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
@@ -157,7 +157,7 @@ class FilterBar(QWidget):
 
     def show_hits(self, hits: int, total: int, *, filtered: bool) -> None:
         """Show how many tensors there are, and how many of them are shown."""
-        self.counter.setText(self.tr("{} of {}").format(f"{hits:,}", f"{total:,}"))
+        self.counter.setText(self.tr("{} of {}").format(count_text(hits), count_text(total)))
         self.counter.setVisible(filtered)
         self.box.setPlaceholderText(self.tr("Filter {}").format(said(plural(total, "tensor"))))
 

@@ -10,7 +10,6 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.overview import Overview
@@ -24,7 +23,7 @@ from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID, breakable
-from ckpt_gui.gui.wording import capital, shape_text
+from ckpt_gui.gui.wording import capital, count_text, human_bytes, shape_text
 
 SHARERS_SHOWN = 6
 MANY = 20_000  # tensors above which their relations are looked up in a job: 60 ms
@@ -157,21 +156,21 @@ class DetailsTab(QScrollArea):
         bits = self.tr("{dtype}, {bits} bits each").format(dtype=row.dtype, bits=dtype.bits) if dtype else row.dtype
         self.tensor.set_value("dtype", bits)
         if row.ref is not None:
-            exact = self.tr("{size} ({n} bytes)").format(size=human_bytes(row.nbytes), n=f"{row.nbytes:,}")
+            exact = self.tr("{size} ({n} bytes)").format(size=human_bytes(row.nbytes), n=count_text(row.nbytes))
             self.tensor.set_value("bytes", exact if row.nbytes >= 1024 else self.tr("{n} bytes").format(n=row.nbytes))
 
     def _fill_place(self, ref: TensorRef) -> None:
         self.place.set_value("file", safe_text(ref.file))
         self.place.set_value("storage", safe_text(ref.storage) if ref.storage != ref.key else "")
-        self.place.set_value("offset", self.tr("byte {n}").format(n=f"{ref.offset:,}") if ref.file else "")
-        strides = " × ".join(f"{s:,}" for s in ref.strides) if ref.strides else ""
+        self.place.set_value("offset", self.tr("byte {n}").format(n=count_text(ref.offset)) if ref.file else "")
+        strides = " × ".join(count_text(s) for s in ref.strides) if ref.strides else ""
         self.place.set_value("strides", self.tr("{strides} elements").format(strides=strides) if strides else "")
 
     def _fill_sharers(self, ref: TensorRef, relations: Relations) -> None:
         sharers = relations.sharers(ref)
         names = [safe_text(other.full_key) for other in sharers[:SHARERS_SHOWN]]
         if len(sharers) > SHARERS_SHOWN:
-            names.append(self.tr("and {n} more").format(n=f"{len(sharers) - SHARERS_SHOWN:,}"))
+            names.append(self.tr("and {n} more").format(n=count_text(len(sharers) - SHARERS_SHOWN)))
         self.place.set_value("shared", breakable("\n".join(names)), font=self._theme.fixed_font())
 
     def _fill_export(self, ref: TensorRef, relations: Relations, snapshot: Snapshot) -> None:
@@ -197,4 +196,10 @@ def _with_product(shape: tuple[int, ...]) -> str:
     number = 1
     for size in shape:
         number *= size
-    return f"{shape_text(shape)} = {number:,}" if len(shape) > 1 else f"{number:,}" if shape else shape_text(shape)
+    return (
+        f"{shape_text(shape)} = {count_text(number)}"
+        if len(shape) > 1
+        else count_text(number)
+        if shape
+        else shape_text(shape)
+    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.looks import STATE_STYLES
 from ckpt_gui.gui.models.overview import LARGEST, Overview
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.units import GRID, breakable, heading, plain_label
+from ckpt_gui.gui.wording import count_text, human_bytes
 
 
 class OverviewPage(QWidget):
@@ -42,7 +43,7 @@ class OverviewPage(QWidget):
             return
         self.title.setText(breakable(safe_text(overview.name, 300)) if overview.name else tr("The whole file"))
         self.hint.setText(tr("Select a tensor in the tree to see what the file says of it."))
-        self.facts.set_value("tensors", f"{overview.tensors:,}")
+        self.facts.set_value("tensors", count_text(overview.tensors))
         self.facts.set_value("size", human_bytes(overview.nbytes))
         self.facts.set_value("types", _types(overview))
         for state, count in overview.states:

@@ -15,7 +15,7 @@ from ckpt_gui.gui.widgets.facts import FactList
 from ckpt_gui.gui.widgets.live_area import LiveArea
 from ckpt_gui.gui.widgets.mini_histogram import MiniHistogram
 from ckpt_gui.gui.widgets.units import heading
-from ckpt_gui.gui.wording import figure_text
+from ckpt_gui.gui.wording import count_text, figure_text
 
 KEPT = 256  # results that are remembered
 Found = tuple[TensorStats, tuple[float, ...]]
@@ -123,7 +123,7 @@ class StatisticsTab(LiveArea):
         self.say(stats.reason or "" if stats else "")
         if stats is None or found is None:
             return
-        self.counts.set_value("count", f"{stats.count:,}")
+        self.counts.set_value("count", count_text(stats.count))
         if stats.reason:
             return
         fixed = self._theme.fixed_font()
@@ -134,7 +134,7 @@ class StatisticsTab(LiveArea):
         self.moments.set_value("quantiles", quantiles, font=fixed)
         self.moments.set_value("caption", stats.caption if quantiles and not stats.exact else "")
         self.moments.set_value("fits", ", ".join(stats.fits))
-        self.counts.set_value("distinct", "" if stats.distinct is None else f"{stats.distinct:,}")
+        self.counts.set_value("distinct", "" if stats.distinct is None else count_text(stats.distinct))
         for name in ("zeros", "nan", "pos_inf", "neg_inf"):
             self.counts.set_value(name, _share(getattr(stats, name), stats.count))
         for name in ("neg_zeros", "subnormals"):
@@ -151,4 +151,4 @@ def _share(number: int, count: int) -> str:
     >>> _share(0, 10), _share(5, 10)
     ('0', '5 (50 %)')
     """
-    return f"{number:,} ({100 * number / count:.3g} %)" if number and count else f"{number:,}"
+    return f"{count_text(number)} ({100 * number / count:.3g} %)" if number and count else count_text(number)

@@ -23,7 +23,7 @@ from ckpt_gui.gui.widgets.live_area import LiveArea
 from ckpt_gui.gui.widgets.plot_canvas import PlotCanvas
 from ckpt_gui.gui.widgets.tiles import Tiles
 from ckpt_gui.gui.widgets.units import em
-from ckpt_gui.gui.wording import shape_text
+from ckpt_gui.gui.wording import count_text, shape_text
 from ckpt_gui.plots import PairPlot
 
 ROWS_NAMED = 12  # rows that differ and are named one by one
@@ -135,7 +135,7 @@ class TiedTab(LiveArea):
     def _show_figures(self, pair: PairStats) -> None:
         where = ""
         if pair.where is not None:
-            where = self.tr("row {r}, col {c}").format(r=f"{pair.where[0]:,}", c=f"{pair.where[1]:,}")
+            where = self.tr("row {r}, col {c}").format(r=count_text(pair.where[0]), c=count_text(pair.where[1]))
         self.facts.set_value("max", _short(pair.max_diff), where)
         self.facts.set_value("mean", _short(pair.mean_diff))
         self.facts.set_value("cosine", _short(pair.cosine, 7))
@@ -151,10 +151,11 @@ class TiedTab(LiveArea):
             return
         self.apart.set_value("relative", _short(pair.relative))
         self.apart.set_value("correlation", _short(pair.correlation, 7))
-        self.apart.set_value("flips", self.tr("{n:,} of {all:,}").format(n=pair.sign_flips, all=pair.count))
+        flips = self.tr("{n} of {all}").format(n=count_text(pair.sign_flips), all=count_text(pair.count))
+        self.apart.set_value("flips", flips)
         if pair.max_ulp is not None:
-            text = self.tr("at most {n:,} numbers of {dtype}")
-            self.apart.set_value("ulp", text.format(n=pair.max_ulp, dtype=pair.a.dtype))
+            text = self.tr("at most {n} numbers of {dtype}")
+            self.apart.set_value("ulp", text.format(n=count_text(pair.max_ulp), dtype=pair.a.dtype))
         self.apart.set_value("rows", self._rows_text(pair))
 
     def _rows_text(self, pair: PairStats) -> str:
@@ -163,11 +164,14 @@ class TiedTab(LiveArea):
         if not rows.differing:
             return ""
         tokens = self._known[2] if self._known else ()
-        named = [f"{row:,} “{name}”" if name else f"{row:,}" for row, name in zip(rows.first, tokens, strict=False)]
+        named = [
+            f"{count_text(row)} “{name}”" if name else count_text(row)
+            for row, name in zip(rows.first, tokens, strict=False)
+        ]
         more = ", …" if rows.differing > len(named) else ""
         total = pair.a.shape[0] if pair.a.shape else 1
-        return self.tr("{n:,} of {all:,} differ: {rows}").format(
-            n=rows.differing, all=total, rows=", ".join(named) + more
+        return self.tr("{n} of {all} differ: {rows}").format(
+            n=count_text(rows.differing), all=count_text(total), rows=", ".join(named) + more
         )
 
     # ------------------------------------------------------------------------------------------------------- verdict

@@ -10,7 +10,7 @@ from ckpt_gui.core.file_map import ByteRange, byte_map
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.overview import Overview, overview
 from ckpt_gui.core.roles import Role, role_of
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.shares import (
@@ -31,7 +31,7 @@ from ckpt_gui.gui.widgets.live_area import LiveArea
 from ckpt_gui.gui.widgets.strip import Strip
 from ckpt_gui.gui.widgets.tiles import Tiles
 from ckpt_gui.gui.widgets.units import heading, plain_label
-from ckpt_gui.gui.wording import human_count
+from ckpt_gui.gui.wording import human_bytes, human_count
 
 Wanted = Callable[[Role], bool]
 

@@ -16,6 +16,7 @@ from ckpt_gui.gui.panels.plan_detail import why
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.check_tree import CheckTree, WrapDelegate
 from ckpt_gui.gui.widgets.units import em, quoted, tip_text
+from ckpt_gui.gui.wording import count_text
 
 CHECK, STEP, COUNT, VALUES, SURE, EVIDENCE = range(6)
 STEP_EMS = 7  # what a step's title gets at least, if need be in place of other columns
@@ -113,7 +114,7 @@ class StepList(CheckTree):
         values = tr("change") if step.changes_values else tr("same")
         sure = tr("certain") if step.certain else tr("likely")
         evidence = sentence(quoted(step.evidence))
-        item = QTreeWidgetItem(["", quoted(step.title), f"{step.count:,}", values, sure, evidence])
+        item = QTreeWidgetItem(["", quoted(step.title), count_text(step.count), values, sure, evidence])
         item.setCheckState(CHECK, Qt.CheckState.Unchecked if skipped else Qt.CheckState.Checked)
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         item.setFlags(flags | Qt.ItemFlag.ItemIsUserCheckable if can_be_left(step) else flags)
@@ -129,7 +130,7 @@ class StepList(CheckTree):
 
     def _finding(self, finding: Finding) -> QTreeWidgetItem:
         text, fix = quoted(finding.message), quoted(fix_words(finding))
-        count = f"{len(finding.keys):,}" if finding.keys else ""
+        count = count_text(len(finding.keys)) if finding.keys else ""
         item = QTreeWidgetItem(["✗", text, count, "", self.tr("blocks"), fix])
         item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
         item.setTextAlignment(COUNT, _RIGHT)

@@ -10,7 +10,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import Scan, TensorScan, scan
 from ckpt_gui.core.stats import StatsCache
 from ckpt_gui.core.tensors import Source
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.reports import save_check
@@ -24,6 +24,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
+from ckpt_gui.gui.wording import count_text, human_bytes
 
 WIDTHS = (16, 3.2, 6.4, 5.6, 5.6, 6.4, 4, 5.4)  # of the columns, in ems
 DRAIN = 200  # milliseconds between two looks at what has come
@@ -212,10 +213,12 @@ class ScanPage(QWidget):
         tr, result, snapshot = self.tr, self.result, self._session.snapshot
         if running:
             return tr("{n} so far; what is wrong is said at the end, or when you stop.").format(
-                n=plural(rows, "tensor")
+                n=said(plural(rows, "tensor"))
             )
         if result is None and rows:
-            return tr("Stopped after {n}. The table holds what was read until then.").format(n=plural(rows, "tensor"))
+            return tr("Stopped after {n}. The table holds what was read until then.").format(
+                n=said(plural(rows, "tensor"))
+            )
         if result is None:
             total = human_bytes(snapshot.overview.nbytes) if snapshot else ""
             return tr(
@@ -224,10 +227,12 @@ class ScanPage(QWidget):
             ).format(total=total)
         found = plural(len(result.findings), "finding") if result.findings else tr("nothing looks wrong")
         if not result.complete:
-            return tr("Stopped after {n}: {found} so far.").format(n=plural(len(result.tensors), "tensor"), found=found)
-        return tr("{tensors}, {n:,} parameters, {size} read: {found}.").format(
+            return tr("Stopped after {n}: {found} so far.").format(
+                n=said(plural(len(result.tensors), "tensor")), found=found
+            )
+        return tr("{tensors}, {n} parameters, {size} read: {found}.").format(
             tensors=plural(len(result.tensors), "tensor"),
-            n=result.parameters,
+            n=count_text(result.parameters),
             size=human_bytes(result.done),
             found=found,
         )

@@ -17,6 +17,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.tree_model import STATES_ROLE
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.wording import count_text
 
 GAP = 8
 
@@ -41,7 +42,7 @@ class StateChip(QAbstractButton):
         """Show how many rows are in this state."""
         self._count = count
         style = self._theme.state(self.state)
-        self.setText(f"{style.glyph}  {count:,} {said(style.word)}")
+        self.setText(f"{style.glyph}  {count_text(count)} {said(style.word)}")
         self.setAccessibleName(said(f"show only {style.word}: {plural(count, 'tensor')}"))
         self.updateGeometry()
         self.update()
@@ -122,7 +123,7 @@ class StateDelegate(QStyledItemDelegate):
         centre = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter
         x = rect.x()
         for state, count in states:
-            text = f"{count:,}"
+            text = count_text(count)
             painter.setPen(self._theme.color(f"state.{state}"))
             painter.setFont(_bold(font))
             painter.drawText(QRect(x, rect.y(), glyph_width, rect.height()), centre, self._theme.state(state).glyph)

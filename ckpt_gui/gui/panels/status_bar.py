@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QHBoxLayout, QStatusBar, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
@@ -13,6 +13,7 @@ from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID
+from ckpt_gui.gui.wording import count_text, human_bytes
 
 
 class StatusBar(QStatusBar):
@@ -65,7 +66,9 @@ class StatusBar(QStatusBar):
 
     def show_selection(self, count: int, nbytes: int) -> None:
         """Say how much is selected."""
-        self.selection.setText(self.tr("{} selected, {}").format(f"{count:,}", human_bytes(nbytes)) if count else "")
+        self.selection.setText(
+            self.tr("{} selected, {}").format(count_text(count), human_bytes(nbytes)) if count else ""
+        )
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self.path.set_text(snapshot.source.path)

@@ -16,6 +16,7 @@ from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.widgets.units import quoted, tip_text
+from ckpt_gui.gui.wording import count_text
 
 
 class ToolBar(QToolBar):
@@ -45,7 +46,7 @@ class ToolBar(QToolBar):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Say how much there is to fix, and what stands in the way."""
         number, blocked = tensors_to_fix(snapshot), snapshot.export.blocked
-        self.fix_button.setText(self.tr("Fix {}…").format(f"{number:,}") if number else self.tr("Fix…"))
+        self.fix_button.setText(self.tr("Fix {}…").format(count_text(number)) if number else self.tr("Fix…"))
         self.fix_button.setToolTip(
             tip_text(self.tr("Blocked: {}").format(quoted(blocked[0].message)), 600)
             if blocked

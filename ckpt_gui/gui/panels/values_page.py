@@ -25,7 +25,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.job_bar import JobBar
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.widgets.values_table import ValuesTable
-from ckpt_gui.gui.wording import shape_text
+from ckpt_gui.gui.wording import count_text, shape_text
 
 
 class ValuesPage(QWidget):
@@ -63,7 +63,7 @@ class ValuesPage(QWidget):
         self.token.setMaximumWidth(em(self, 10))
         for edit, text in (
             (self.copy_button, tr("Copy what is selected as tab-separated text")),
-            (self.save_button, tr("Save what the index means; at most {n:,} values").format(n=MOST)),
+            (self.save_button, tr("Save what the index means; at most {n} values").format(n=count_text(MOST))),
         ):
             edit.setToolTip(text)
         second = QHBoxLayout()
@@ -215,8 +215,8 @@ class ValuesPage(QWidget):
         rows, columns = range(area.top(), area.bottom() + 1), range(area.left(), area.right() + 1)
         if len(rows) * len(columns) > MOST:
             self._say(
-                self.tr("{n:,} values are selected; at most {most:,} are copied at once.").format(
-                    n=len(rows) * len(columns), most=MOST
+                self.tr("{n} values are selected; at most {most} are copied at once.").format(
+                    n=count_text(len(rows) * len(columns)), most=count_text(MOST)
                 )
             )
             return
@@ -232,8 +232,8 @@ class ValuesPage(QWidget):
         if grid is None:
             return
         if grid.index.numel > MOST:
-            text = self.tr("The part has {n:,} values; at most {most:,} are saved at once. Name a smaller part.")
-            self._say(text.format(n=grid.index.numel, most=MOST))
+            text = self.tr("The part has {n} values; at most {most} are saved at once. Name a smaller part.")
+            self._say(text.format(n=count_text(grid.index.numel), most=count_text(MOST)))
             return
         name = f"{grid.ref.key.rpartition('.')[0] or grid.ref.key}.csv"
         path, _ = QFileDialog.getSaveFileName(self, self.tr("Save values"), safe_text(name, 80), "CSV (*.csv)")
@@ -252,7 +252,8 @@ class ValuesPage(QWidget):
             Path(path).write_text(csv_text(table), encoding="utf-8")
 
         def done(_: None) -> None:
-            self._say(self.tr("Saved {n:,} values to {path}.").format(n=grid.index.numel, path=safe_text(path, 200)))
+            saved = self.tr("Saved {n} values to {path}.")
+            self._say(saved.format(n=count_text(grid.index.numel), path=safe_text(path, 200)))
 
         self.job.run(self.tr("Saving values"), work, done, self._not_saved)
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.gui.language import said
+from ckpt_gui.gui.language import local, said
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
@@ -90,7 +90,7 @@ class _Row(QAbstractButton):
         """Show a row; its bar is full where its size is the whole; all figures get the room of the longest."""
         self.bar, self._whole, self._longest = bar, whole, longest
         name = safe_text(said(bar.name), 200)
-        self.setAccessibleName(f"{name}: {bar.text}. {said(bar.tip)}".strip())
+        self.setAccessibleName(f"{name}: {local(bar.text)}. {said(bar.tip)}".strip())
         self.setToolTip(tip_text(f"{bar.name}\n{bar.tip}".strip()))
         self.setAccessibleDescription(self.tr("Shows these tensors in the tree") if self._live else "")
         self.update()
@@ -123,7 +123,7 @@ class _Row(QAbstractButton):
         self._paint_bar(painter, track)
         painter.setPen(theme.color("muted"))
         end = QRectF(self.width() - value_width - edge, 0, value_width, self.height())
-        painter.drawText(end, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self.bar.text)
+        painter.drawText(end, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, local(self.bar.text))
 
     def _paint_bar(self, painter: QPainter, track: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from ckpt_gui.core.file_map import ByteRange
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import em, tip_text
 from ckpt_gui.gui.widgets.walked import Walked
+from ckpt_gui.gui.wording import count_text, human_bytes
 
 LINES = 5
 KINDS = {"header": ("violet", 0.75), "gap": ("orange", 0.85)}  # colour role and how much of it
@@ -57,8 +57,8 @@ class ByteMap(Walked):
         if not self._runs:
             return ""
         run = self._runs[self.current]
-        place = self.tr("bytes {begin:,} to {end:,}, {size}").format(
-            begin=run.begin, end=run.end, size=human_bytes(run.end - run.begin)
+        place = self.tr("bytes {begin} to {end}, {size}").format(
+            begin=count_text(run.begin), end=count_text(run.end), size=human_bytes(run.end - run.begin)
         )
         if run.kind != "tensor":
             word = self.tr("header") if run.kind == "header" else self.tr("no tensor that is one run of bytes")
