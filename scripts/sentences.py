@@ -64,9 +64,13 @@ def loose(root: Path = ROOT) -> tuple[Found, ...]:
     for file in sorted((root / "ckpt_gui/gui").rglob("*.py")):
         name = str(file.relative_to(root))
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and _name(call.func) in _SHOWING:
+            if not isinstance(call, ast.Call):
+                continue
+            if _name(call.func) in _SHOWING:
                 texts_here = (text for argument in call.args for text in _bare(argument))
                 found += [Found("", text, name, call.lineno) for text in texts_here if is_language(text)]
+            if _name(call.func) == "tr" and not isinstance(call.args[0], ast.Constant):
+                found.append(Found("", f"tr({ast.unparse(call.args[0])}): said() looks it up", name, call.lineno))
     return tuple(found)
 
 
