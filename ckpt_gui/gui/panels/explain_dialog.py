@@ -67,7 +67,7 @@ class ExplainDialog(QDialog):
         self.edit.setPlaceholderText(self.tr("Traceback, or what a loader or converter said"))
         self.edit.setAccessibleName(self.tr("Message to explain"))
         self.edit.setMinimumHeight(em(self, 4))
-        self.told = label(self.tr(EMPTY), muted=True, wrap=True)
+        self.told = label(said(EMPTY), muted=True, wrap=True)
         self.trouble = TroubleLine(self._session.jobs)
         body = ScrollBody()
         self._column = QVBoxLayout(body)
