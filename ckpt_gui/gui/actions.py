@@ -32,6 +32,7 @@ class Spec:
         group: Actions of one group exclude each other.
         needs: When it makes sense; see `NEEDS`. Empty for always.
         tip: What the status bar and tool tips say.
+        checkable: Whether it is on or off; who says which is told by the session.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Spec:
     group: str = ""
     needs: str = ""
     tip: str = ""
+    checkable: bool = False
 
 
 # word → why an action that needs it can not be used now
@@ -171,7 +173,25 @@ ACTIONS: tuple[Spec, ...] = (
         group="theme",
         tip="Black, white and strong colours, with frames around everything",
     ),
-    Spec("fix", "&Fix…", "fix", ("F7",), needs="fixable", tip="See what would be changed, and write it"),
+    Spec("fix", "&Fix…", "fix", needs="fixable", tip="See what would be changed, and write it"),
+    Spec("plan-all", "&Plan for all", "plan_for_all", ("F7",), needs="open", tip="Show every step of the fix plan"),
+    Spec(
+        "plan-selection",
+        "Plan for the &selection",
+        "plan_for_selection",
+        ("F6",),
+        needs="open",
+        tip="Show only the steps of the fix plan that concern the selected tensors",
+    ),
+    Spec(
+        "preview",
+        "Pre&view the plan",
+        "toggle_preview",
+        ("F9",),
+        needs="open",
+        tip="Show the tree as the plan would write it",
+        checkable=True,
+    ),
     Spec(
         "merge-adapter",
         "Merge an &adapter…",
@@ -229,7 +249,8 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "next", "previous", "-", "tree", "list", "expand", "collapse", "-", "PAGES", "DOCKS", "-", "THEME",
     )),
     ("F&ix", (
-        "fix", "export", "fix-export", "-", "check-values", "-", "merge-adapter", "merge-into", "-", "assigned-only",
+        "fix", "export", "fix-export", "-", "plan-all", "plan-selection", "preview", "-", "check-values", "-",
+        "merge-adapter", "merge-into", "-", "assigned-only",
     )),
     ("&Help", ("help", "palette", "explain", "-", "legend", "shortcuts", "about")),
 )  # fmt: skip
@@ -249,8 +270,8 @@ def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
         handler = getattr(commands, spec.handler)
         call = handler if spec.argument is None else partial(handler, spec.argument)
         action.triggered.connect(lambda _checked=False, call=call: call())
+        action.setCheckable(bool(spec.group) or spec.checkable)
         if spec.group:
-            action.setCheckable(True)
             groups.setdefault(spec.group, QActionGroup(window)).addAction(action)
         window.addAction(action)
         made[spec.id] = action

@@ -172,6 +172,7 @@ class Windows:
         self._ending = True
         for window in list(self.open):
             window.ask_to_close = lambda _window, _titles: True
+            window.plan_keeper.ask = lambda _window, _name: "leave"
             window.close()
         self.open.clear()
 

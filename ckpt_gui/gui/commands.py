@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
-from ckpt_gui.gui.help_commands import HelpCommands
 from ckpt_gui.gui.pages import HasDifferences, HasParts
 from ckpt_gui.gui.panels.notices import Choice
 from ckpt_gui.gui.panels.tree_view import MAX_EXPANDED
+from ckpt_gui.gui.plan_commands import PlanCommands
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.window_state import state_of, view_command
-
-if TYPE_CHECKING:
-    from ckpt_gui.gui.main_window import MainWindow
-    from ckpt_gui.gui.panels.export_dialog import ExportDialog
 
 ADAPTERS = "Adapters (adapter_config.json adapter_model.* *.safetensors *.pt *.pth *.bin);;All files (*)"
 FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
 
 
-class Commands(HelpCommands):
-    """The commands of one window.
-
-    Attributes:
-        dialog: The export dialog, once it was asked for; kept while the same checkpoint is open.
-    """
-
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self.dialog: ExportDialog | None = None
+class Commands(PlanCommands):
+    """The commands of one window; others stand in `plan_commands` and `help_commands`."""
 
     def serve(self) -> None:
         """Do what the pages and panels of the window ask for."""
@@ -80,7 +67,7 @@ class Commands(HelpCommands):
         title = self.tr("Choose a config")
         path, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), "JSON (*.json)")
         if path and session.path:
-            session.open(session.path, config=path)
+            session.reopen(config=path)
 
     def compare_with_file(self) -> None:
         """Let the user choose a checkpoint file or a config to compare with."""
@@ -100,13 +87,17 @@ class Commands(HelpCommands):
         self._window.session.compare_with(name)
 
     def reload(self) -> None:
-        """Open the same path anew."""
-        path = self._window.session.path or self._window.last_path
-        if path:
+        """Open the same path anew; what was decided stays."""
+        session = self._window.session
+        if session.snapshot is not None:
+            session.reopen()
+        elif path := session.path or self._window.last_path:
             self._window.open_path(path)
 
     def close_checkpoint(self) -> None:
         """Close the checkpoint, and leave the page that says why there is none."""
+        if not self._window.plan_keeper.may_leave():
+            return
         self._window.session.close()
         self._window.show_start()
 
@@ -213,44 +204,6 @@ class Commands(HelpCommands):
     def restore_session(self) -> None:
         """Open again what was open last time."""
         self._window.session_wanted.emit()
-
-    # --------------------------------------------------------------------------------------------------------- fixing
-
-    def fix(self) -> None:
-        """Show the plan, and the dialog that carries it out."""
-        plan = self._window.docks["plan"]
-        plan.show()
-        plan.raise_()
-        self.export()
-
-    def export(self) -> None:
-        """Show the dialog that writes the checkpoint."""
-        window = self._window
-        if window.session.snapshot is None:
-            return
-        if self.dialog is None:
-            from ckpt_gui.gui.panels.export_dialog import ExportDialog
-
-            self.dialog = ExportDialog(window.session, window.theme, window)
-            self.dialog.open_result.connect(window.open_path)
-            self.dialog.starting.connect(window.settings.add_target)
-        self.dialog.show()
-        self.dialog.raise_()
-        self.dialog.activateWindow()
-
-    def fix_and_export(self) -> None:
-        """Show the dialog where every step is certain, with Enter at hand to write."""
-        self.export()
-        if self.dialog is not None:
-            self.dialog.export_button.setDefault(True)
-            self.dialog.export_button.setFocus(Qt.FocusReason.ShortcutFocusReason)
-
-    def drop_dialog(self) -> None:
-        """Let go of the export dialog: another checkpoint has one of its own."""
-        if self.dialog is not None:
-            self.dialog.close()
-            self.dialog.deleteLater()
-            self.dialog = None
 
     def _folder(self) -> str:
         window = self._window

@@ -54,6 +54,19 @@ class Decisions:
     config: str = ""
 
 
+def taken_again(kept: Decisions, before: Decisions, now: Decisions) -> Decisions:
+    """Return the decisions on a checkpoint opened anew: those that were taken before, where any were.
+
+    Args:
+        kept: The decisions before it was opened anew.
+        before: Those that it had been opened with, of which nobody decided anything.
+        now: Those that it is opened with now.
+    """
+    policy = kept.policy if kept.policy != before.policy else now.policy
+    target = kept.target if kept.target != before.target else now.target
+    return dataclasses.replace(now, policy=policy, target=target)
+
+
 def decision_words(old: Decisions, new: Decisions) -> str:
     """Return what changes, to stand after "Undo" and "Redo" in the menu.
 

@@ -27,6 +27,7 @@ from ckpt_gui.gui.panels.docks import Docks
 from ckpt_gui.gui.panels.drop_target import DropTarget
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.guide import Guide
+from ckpt_gui.gui.panels.history_panel import HistoryPanel
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
 from ckpt_gui.gui.panels.notices import Notices
 from ckpt_gui.gui.panels.page_tabs import PageTabs
@@ -35,6 +36,7 @@ from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
 from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
+from ckpt_gui.gui.plan_keeper import PlanKeeper
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
@@ -74,6 +76,7 @@ class MainWindow(QMainWindow):
         self.watch = FileWatch(self)
         self.tell = WindowNotices(self)
         self.leftovers = LeftoverNotices(self)
+        self.plan_keeper = PlanKeeper(self)
         self.commands = Commands(self)
         self.actions_by_id = make_actions(self, self.commands)
         self._build_panels()
@@ -119,12 +122,14 @@ class MainWindow(QMainWindow):
         self.setStatusBar(self.status_bar)
 
     def _build_docks(self) -> None:
+        session = self.session
         self._docks = Docks(
             self,
             {
                 "checkpoint": (self.tr("Checkpoint"), self.checkpoint_panel),
                 "inspector": (self.tr("Inspector"), self.inspector_panel),
                 "plan": (self.tr("Fix plan"), self.plan_panel),
+                "history": (self.tr("History"), HistoryPanel(session)),
             },
         )
         self.docks = self._docks.by_name
@@ -182,7 +187,8 @@ class MainWindow(QMainWindow):
 
     def open_path(self, path: str, config: str | None = None) -> None:
         """Open a checkpoint, in place of the one that is open; with a config of the user's, if one is given."""
-        self.session.open(path, config=config)
+        if self.plan_keeper.may_leave():
+            self.session.open(path, config=config)
 
     def offer_session(self, states: tuple[WindowState, ...]) -> None:
         """Offer what was open last time: on the start page, in the menu and in the palette."""
@@ -209,6 +215,7 @@ class MainWindow(QMainWindow):
             self._show_page(self.page_tabs)
             self.tree_panel.view.setFocus()
         self.watch.watch(snapshot.source.files)
+        self.actions_by_id["preview"].setChecked(snapshot.preview is not None)
         self._enable()
         self.settled.emit()
 
@@ -284,7 +291,8 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask if work is running; then stop it, and leave no thread behind."""
         titles = [job.title for job in self.jobs.running() if not job.quiet]
-        if titles and self.settings.asks_to_close and not self.ask_to_close(self, titles):
+        asked = bool(titles) and self.settings.asks_to_close
+        if (asked and not self.ask_to_close(self, titles)) or not self.plan_keeper.may_leave():
             event.ignore()
             return
         self.leaving.emit()

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QUndoCommand, QUndoStack
+from PySide6.QtGui import QUndoStack
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
+from ckpt_gui.core.errors import Cancelled, Finding
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui.decisions import AdapterChoice, Decisions, decision_words
+from ckpt_gui.gui.decisions import AdapterChoice, Decisions, taken_again
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.open_adapters import OpenAdapters
+from ckpt_gui.gui.planning import Planning
 from ckpt_gui.gui.reference import Reference
-from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot
-
-MANY = 2_000  # tensors above which a decision is worked out in a job: 50 ms
+from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot, with_preview
+from ckpt_gui.gui.undo import Decision
 
 
 class Session(QObject):
@@ -41,6 +42,7 @@ class Session(QObject):
         undo_stack: The decisions taken since opening.
         reference: What the checkpoint is compared with.
         scan_findings: What a scan of the values has found.
+        preview: Whether the tree shows what would be written, in place of the file.
 
     Signals:
         opening(path): Headers are being read.
@@ -72,9 +74,12 @@ class Session(QObject):
         self.scan_findings: tuple[Finding, ...] = ()
         self.undo_stack = QUndoStack(self)
         self._evidence = Evidence()
+        self.preview = False
         self._job: Job | None = None
-        self._planning: Job | None = None
+        self._planning = Planning(jobs, self._planned, self._refuse)
         self._wanted: Decisions | None = None  # taken, and not yet followed by a snapshot
+        self._first = Decisions()  # those of a checkpoint just opened
+        self._kept: Decisions | None = None  # to be taken again once the same path is open anew
         self._adapter_wanted = ""
         self._layout = ""  # that an export goes to, where the user prefers one
         self._adapters = OpenAdapters(jobs)
@@ -84,7 +89,7 @@ class Session(QObject):
     def open(self, path: str | Path, *, config: str | Path | None = None, adapter: str = "") -> None:
         """Open a checkpoint in a job; an open one is closed first. An adapter is merged into it once it is open."""
         old = self._let_go()
-        self.path, self._adapter_wanted = str(path), adapter
+        self.path, self._adapter_wanted, self._kept = str(path), adapter, None
         layout = self._layout
         self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
         _close(old)
@@ -98,6 +103,14 @@ class Session(QObject):
     def prefer_layout(self, layout: str) -> None:
         """Let exports of what is opened from now on go to a layout; empty for the one that fits."""
         self._layout = layout
+
+    def reopen(self, config: str | Path | None = None) -> None:
+        """Open the same path anew, and take the same decisions again; with another config if one is named."""
+        kept = self._kept if self.snapshot is None else self.decisions
+        if self.path is not None:
+            adapter = kept.adapter.path if kept and kept.adapter else ""
+            self.open(self.path, config=config or (kept.config if kept else None) or None, adapter=adapter)
+            self._kept = kept
 
     def cancel_opening(self) -> None:
         """Stop opening."""
@@ -114,7 +127,7 @@ class Session(QObject):
 
     def _push(self, decisions: Decisions) -> None:
         if decisions != self.decisions:
-            self.undo_stack.push(_Decision(self, self.decisions, decisions))
+            self.undo_stack.push(Decision(self.follow, self.decisions, decisions))
 
     def compare_with(self, name: str) -> None:
         """Compare the checkpoint with another, a config or a known model, in a job; empty: with its own layout."""
@@ -144,6 +157,23 @@ class Session(QObject):
         """Take a decision that changes some fields of the target."""
         if self.snapshot:
             self.decide(target=dataclasses.replace(self.decisions.target, **changes))
+
+    def set_preview(self, wanted: bool) -> None:
+        """Let the tree show what would be written; or the file again."""
+        if wanted == self.preview or self.snapshot is None:
+            return
+        self.preview = wanted
+        if self._wanted is not None:
+            self.follow(self._wanted)
+        else:
+            self._planning.start(partial(with_preview, self.snapshot, wanted), len(self.snapshot.source.refs))
+
+    @property
+    def unsaved(self) -> bool:
+        """True if the plan was edited, beyond what to write it as, and is not as it was opened, saved or exported."""
+        now, first = self.decisions, self._first
+        edited = (now.policy, now.adapter) != (first.policy, first.adapter)
+        return self.snapshot is not None and edited and not self.undo_stack.isClean()
 
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
@@ -195,29 +225,17 @@ class Session(QObject):
         if self.snapshot is None:
             return False
         self._wanted = decisions
-        source, evidence, beside = self.snapshot.source, self._evidence, self.reference.beside(decisions)
-        self.jobs.cancel(self._planning, silently=True)
-        if len(source.refs) <= MANY:
-            try:
-                snapshot = make_snapshot(source, decisions, evidence, beside)
-            except CheckpointError as error:
-                self._refuse(error)
-                return False
-            self.publish(snapshot)
-            return True
-        self._planning = self.jobs.start(
-            "Working out the plan", lambda _: make_snapshot(source, decisions, evidence, beside), self._planned,
-            self._refuse, quiet=True,
-        )  # fmt: skip
-        return True
+        source, beside = self.snapshot.source, self.reference.beside(decisions)
+        make = partial(make_snapshot, source, decisions, self._evidence, beside, preview=self.preview)
+        return self._planning.start(make, len(source.refs))
 
     def _let_go(self) -> Snapshot | None:
         """Forget what is open, and return it: its files are closed once the panels have heard."""
         self.jobs.cancel(self._job, silently=True)
-        self.jobs.cancel(self._planning, silently=True)
+        self._planning.stop()
         self.reference.forget()
-        self._job = self._planning = None
-        self._wanted = None
+        self._job = self._wanted = None
+        self.preview = False
         snapshot, self.snapshot = self.snapshot, None
         self._evidence = Evidence()
         self.path = self.current = None
@@ -230,7 +248,7 @@ class Session(QObject):
         refused, self._wanted = self._wanted, None
         stack = self.undo_stack
         last = stack.command(stack.index() - 1)
-        if isinstance(last, _Decision) and last.new == refused:
+        if isinstance(last, Decision) and last.new == refused:
             old = last.old
             last.setObsolete(True)
             stack.undo()  # deletes what is obsolete, without a call
@@ -240,13 +258,16 @@ class Session(QObject):
             self.refused.emit(error)
 
     def _planned(self, snapshot: Snapshot) -> None:
-        self._planning = None
         if self.snapshot and snapshot.source is self.snapshot.source:
             self.publish(snapshot)
 
     def _opened(self, snapshot: Snapshot) -> None:
         self._job = None
+        before, self._first = self._first, snapshot.decisions
         self.publish(snapshot)
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._push(taken_again(kept, before, self.decisions))
         if self._adapter_wanted:
             self.merge(self._adapter_wanted)
 
@@ -261,22 +282,6 @@ class Session(QObject):
             self.closed.emit()
         else:
             self.failed.emit(error)
-
-
-class _Decision(QUndoCommand):
-    """A decision on the undo stack."""
-
-    def __init__(self, session: Session, old: Decisions, new: Decisions) -> None:
-        super().__init__(decision_words(old, new))
-        self._session, self.old, self.new = session, old, new
-
-    def redo(self) -> None:
-        """Take the decision; the stack drops it if it is refused at once."""
-        self.setObsolete(not self._session.follow(self.new))
-
-    def undo(self) -> None:
-        """Take it back."""
-        self._session.follow(self.old)
 
 
 def _close(snapshot: Snapshot | None) -> None:

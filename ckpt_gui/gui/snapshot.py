@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
+from ckpt_gui.core.after import diff_after
 from ckpt_gui.core.against import Against
 from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.export import Export, Target
@@ -43,6 +44,7 @@ class Snapshot:
         overview: All of its tensors in figures.
         steps: The steps of the export, and those that were ticked off, in their order.
         beside: The checkpoint beside a reference, which the tree shows then; None for its own layout.
+        preview: What would be written as a tree, while the user looks at that; None while it is the file.
     """
 
     source: Source
@@ -55,6 +57,12 @@ class Snapshot:
     overview: Overview
     steps: tuple[Step, ...]
     beside: Against | None = None
+    preview: CheckpointIndex | None = None
+
+    @property
+    def shown(self) -> CheckpointIndex:
+        """What the key tree shows."""
+        return self.index if self.preview is None else self.preview
 
 
 def open_snapshot(path: str | Path, config: str | Path | None, job: Job, layout: str = "") -> Snapshot:
@@ -84,6 +92,8 @@ def make_snapshot(
     evidence: Evidence,
     beside: Against | None = None,
     plan: Plan | None = None,
+    *,
+    preview: bool = False,
 ) -> Snapshot:
     """Return what follows from a source, decisions and evidence. Reads no file.
 
@@ -93,6 +103,7 @@ def make_snapshot(
         evidence: What is known of its values.
         beside: The checkpoint beside a reference, for the tree.
         plan: The plan that follows, where it is known: that of a large model takes seconds.
+        preview: Whether the tree shows what would be written.
 
     Raises:
         CheckpointError: A decision can not be followed: an adapter that does not fit, a name that is not known.
@@ -103,9 +114,16 @@ def make_snapshot(
     shown = beside_rows(diff, beside) if beside is not None else diff
     index = CheckpointIndex(shown.rows, tree_places(export, shown.rows))
     steps = all_steps(export, _unskipped(source, decisions, evidence))
-    return Snapshot(
+    made = Snapshot(
         source, decisions, plan, export, diff, index, checkpoint_card(export, beside), whole(index), steps, beside
     )
+    return with_preview(made, preview)
+
+
+def with_preview(snapshot: Snapshot, wanted: bool) -> Snapshot:
+    """Return a snapshot whose tree shows what would be written; or the file, as it is."""
+    index = CheckpointIndex(diff_after(snapshot.export, snapshot.diff).rows) if wanted else None
+    return dataclasses.replace(snapshot, preview=index)
 
 
 def _plan(source: Source, decisions: Decisions, evidence: Evidence) -> Plan:

@@ -20,7 +20,9 @@ from ckpt_gui.gui.panels import export_check
 from ckpt_gui.gui.panels.export_dialog import ExportDialog
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
+from tests.gui.checkpoints import source
 from tests.gui.panel_files import CONFIG, llama_folder, make_theme, session_of
+from tests.gui.windows import make_window, window_on
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
 
@@ -215,7 +217,7 @@ def test_files_of_a_base_folder_are_carried(
     (base / "config.json").write_text(json.dumps(CONFIG))
     (base / "tokenizer.json").write_text("{}")
     with qtbot.waitSignal(session.changed):
-        dialog.take_base(str(base))
+        dialog.base.take(str(base))
     assert "tokenizer.json" in dialog.form.carried.names.text()
     assert dialog.form.carried.drop_base_button.isVisible()
     looked(dialog, qtbot)
@@ -288,3 +290,38 @@ def test_a_closed_session_leaves_nothing_to_export(dialog: ExportDialog, session
     session.close()
     assert not dialog.export_button.isEnabled()
     assert dialog.export_button.toolTip() == "No checkpoint is open."
+
+
+# ------------------------------------------------------------------------------------------------------------ in short
+
+
+def test_fix_and_export_is_one_look_and_one_enter(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    window = window_on(qtbot, qapp, SAMPLE, "tensors")
+    qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    dialog = window.commands.dialog
+    assert dialog is not None
+    assert dialog.brief.isVisible()
+    assert not dialog.form.isVisible()
+    assert dialog.brief.banner.text == "Every step is certain."
+    assert dialog.brief.banner.detail == "After the plan: 29 match · 0 missing · 0 extra"
+    dialog.set_folder(str(tmp_path / "out"))
+    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=10_000)
+    assert dialog.brief.place.text().replace("\u200b", "") == str(tmp_path / "out")
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: dialog.run.written is not None, timeout=30_000)
+    assert (tmp_path / "out" / "model.safetensors").exists()
+
+
+def test_everything_can_still_be_chosen(qtbot: QtBot, dialog: ExportDialog) -> None:
+    dialog.show_summary()
+    qtbot.mouseClick(dialog.brief.change_button, Qt.MouseButton.LeftButton)
+    assert dialog.form.isVisible()
+    assert not dialog.brief.isVisible()
+    assert dialog.export_button.text() == "Export"
+
+
+def test_a_guess_takes_the_short_way_away(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp, source(params=None))
+    assert window.session.snapshot is not None
+    assert not window.session.snapshot.export.certain
+    assert not window.actions_by_id["fix-export"].isEnabled()

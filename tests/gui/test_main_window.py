@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui import session as session_module
+from ckpt_gui.gui import planning as planning_module
 from ckpt_gui.gui import snapshot as snapshot_module
 from ckpt_gui.gui.actions import ACTIONS
 from ckpt_gui.gui.app import Windows
@@ -335,7 +335,7 @@ def test_closing_with_running_work_asks_by_name(window: MainWindow, qtbot: QtBot
 def test_a_large_checkpoint_is_planned_in_a_job(
     qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_module, "MANY", 3)
+    monkeypatch.setattr(planning_module, "MANY", 3)
     window = make_window(qtbot, qapp, source())
     window.session.change_target(layout="meta")
     window.session.change_target(layout="torchtune")

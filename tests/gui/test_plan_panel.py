@@ -13,11 +13,13 @@ from PySide6.QtWidgets import QApplication, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.fix_command import default_folder, fix_command, unsayable
+from ckpt_gui.gui.panels import plan_changes
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
 from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, EVIDENCE, STEP, VALUES
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 from tests.gui.panel_files import llama_folder, make_theme, open_in, session_of
+from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
 
@@ -129,16 +131,16 @@ def test_a_selected_step_shows_examples_and_names_its_tensors(panel: PlanPanel, 
         panel.tree.setCurrentItem(item_of(panel, "Rename"))
     assert len(signal.args[0]) == 29
     assert "model._orig_mod.norm.weight" in signal.args[0]
-    first = panel.detail.examples.topLevelItem(0)
+    first = panel.detail.changes.topLevelItem(0)
     assert first is not None
     assert (first.text(0), first.text(1)) == ("_orig_mod.tok_embeddings.weight", "model.embed_tokens.weight")
     assert panel.detail.reason.text().startswith("Required")
     panel.tree.setCurrentItem(item_of(panel, "Reorder"))
-    first = panel.detail.examples.topLevelItem(0)
+    first = panel.detail.changes.topLevelItem(0)
     assert first is not None
     assert first.text(1) == "rotary rows pairs → halves, 6 heads"
     panel.tree.setCurrentItem(item_of(panel, "Leave out"))
-    first = panel.detail.examples.topLevelItem(0)
+    first = panel.detail.changes.topLevelItem(0)
     assert first is not None
     assert first.text(1).startswith("– (equals the embedding")
     with qtbot.waitSignal(panel.step_selected) as signal:
@@ -166,7 +168,7 @@ def test_what_blocks_comes_first_and_says_what_to_do(qtbot: QtBot, theme: Theme,
             panel.tree.setCurrentItem(first)
         assert signal.args[0] == ("model.layers.0.mlp.up_proj.weight",)
         assert panel.detail.evidence.text()
-        shown = panel.detail.examples.topLevelItem(0)
+        shown = panel.detail.changes.topLevelItem(0)
         assert shown is not None
         assert shown.text(0) == "model.layers.0.mlp.up_proj.weight"
 
@@ -290,3 +292,51 @@ def test_export_is_off_while_something_blocks(qtbot: QtBot, theme: Theme, tmp_pa
         assert not panel.export_button.isEnabled()
         assert "missing" in panel.export_button.toolTip()
         assert panel.summary.wordWrap()
+
+
+# --------------------------------------------------------------------------------------------------------- what changes
+
+
+def test_changes_are_folded_over_layers(panel: PlanPanel) -> None:
+    panel.tree.setCurrentItem(item_of(panel, "Rename"))
+    tree = panel.detail.changes
+    shown = [tree.topLevelItem(n) for n in range(tree.topLevelItemCount())]
+    texts = [tuple(item.text(column) for column in range(3)) for item in shown if item is not None]
+    wq = ("_orig_mod.layers.0-2.attention.wq.weight", "model.layers.0-2.self_attn.q_proj.weight", "×3")
+    assert wq in texts
+    assert sum(int(count.removeprefix("×")) for _, _, count in texts) == 29
+
+
+def test_many_changes_are_folded_in_a_job(
+    panel: PlanPanel, session: Session, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_changes, "MANY", 3)
+    panel.tree.setCurrentItem(item_of(panel, "Rename"))
+    panel.tree.setCurrentItem(item_of(panel, "Reorder"))
+    qtbot.waitUntil(lambda: not session.jobs.running())
+    first = panel.detail.changes.topLevelItem(0)
+    assert first is not None
+    assert (first.text(1), first.text(2)) == ("rotary rows pairs → halves, 6 heads", "×3")
+
+
+def test_only_the_steps_of_a_selection(panel: PlanPanel, qtbot: QtBot) -> None:
+    panel.show_steps_of({"model._orig_mod.output.weight"})
+    assert [item.text(STEP) for item in items(panel)] == ["Leave out “_orig_mod.output.weight”"]
+    assert panel.only_button.text().startswith("Only what concerns 1 selected tensor")
+    qtbot.mouseClick(panel.only_button, Qt.MouseButton.LeftButton)
+    assert len(items(panel)) == 6
+    assert not panel.only_button.isVisible()
+
+
+def test_f6_and_f7_plan_for_the_selection_and_for_all(qtbot: QtBot, qapp: QApplication) -> None:
+    window = window_on(qtbot, qapp, SAMPLE, "tensors")
+    plan = window.plan_panel
+    window.tree_panel.select_key("_orig_mod.layers.1.attention.wq.weight")
+    window.docks["plan"].hide()
+    qtbot.keyClick(window, Qt.Key.Key_F6)
+    assert window.docks["plan"].isVisible()
+    assert [item.text(STEP) for item in items(plan)] == [
+        "Take off “_orig_mod”", "Rename Meta → Hugging Face", "Reorder the rows of q and k",
+    ]  # fmt: skip
+    qtbot.keyClick(window, Qt.Key.Key_F7)
+    assert len(items(plan)) == 6

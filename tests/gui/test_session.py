@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.gui import planning as planning_module
 from ckpt_gui.gui import session as session_module
 from ckpt_gui.gui.decisions import Decisions, decision_words
 from ckpt_gui.gui.jobs import JobManager
@@ -35,10 +36,10 @@ def session(qapp: QApplication) -> Iterator[Session]:
 def refuse(monkeypatch: pytest.MonkeyPatch, *dtypes: str) -> None:
     """Let decisions for some types fail."""
 
-    def sometimes(src: Any, decisions: Decisions, *more: Any) -> Any:
+    def sometimes(src: Any, decisions: Decisions, *more: Any, **flags: Any) -> Any:
         if decisions.target.dtype in dtypes:
             raise CheckpointError("target-refused", "No.")
-        return make_snapshot(src, decisions, *more)
+        return make_snapshot(src, decisions, *more, **flags)
 
     monkeypatch.setattr(session_module, "make_snapshot", sometimes)
 
@@ -70,7 +71,7 @@ def test_a_refused_decision_leaves_the_undo_stack(
     refuse(monkeypatch, "fp16")
     session.change_target(dtype="bf16")
     if in_a_job:
-        monkeypatch.setattr(session_module, "MANY", 0)
+        monkeypatch.setattr(planning_module, "MANY", 0)
     with qtbot.waitSignal(session.refused):
         session.change_target(dtype="fp16")
     assert session.undo_stack.count() == 1
@@ -85,7 +86,7 @@ def test_a_decision_before_the_refused_one_is_followed_all_the_same(
     session: Session, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse(monkeypatch, "fp16")
-    monkeypatch.setattr(session_module, "MANY", 0)
+    monkeypatch.setattr(planning_module, "MANY", 0)
     with qtbot.waitSignal(session.changed):
         session.change_target(layout="torchtune")  # stopped by the next one before it is worked out
         session.change_target(dtype="fp16")

@@ -27,6 +27,7 @@ def make_window(qtbot: QtBot, app: QApplication, source: Source | None = None, *
     """Return a shown window, with a source open if there is one."""
     window = MainWindow(Settings(), Theme(app, "light"))
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)  # qtbot deletes it
+    window.plan_keeper.ask = lambda _window, _name: "leave"
     qtbot.addWidget(window)
     window.show()
     if source is not None:

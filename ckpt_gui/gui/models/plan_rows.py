@@ -1,14 +1,17 @@
-"""The rows of the fix plan as plain values: steps, those ticked off included, what blocks, and examples."""
+"""The rows of the fix plan as plain values: steps, those ticked off included, what blocks, what changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.keys import template
+from ckpt_gui.core.folding import fold_names, folded
+from ckpt_gui.core.keys import indices, template
 from ckpt_gui.core.plan import Step
 from ckpt_gui.gui.wording import capital
 
-EXAMPLES = 6
 # Steps that the user asked for: to tick one off is to take the wish back.
 WISHES = ("cast", "drop", "merge", "assigned")
 PlanRow = Step | Finding
@@ -27,23 +30,49 @@ def all_steps(export: Export, unskipped: Export | None) -> tuple[Step, ...]:
     return tuple(now.get(step.id, step) for step in unskipped.steps if step.id in now or step.id in skip)
 
 
-def examples(step: Step, export: Export) -> tuple[tuple[str, str], ...]:
-    """Return a few (before, after) pairs of a step: its own, or read off the tensors that it concerns."""
-    if step.examples:
-        return step.examples
-    keys = set(step.keys)
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step makes of some tensors whose names differ in their numbers only.
+
+    Attributes:
+        before: Name in the file, with ranges in the place of numbers.
+        after: Name or value after the step, or that it is left out.
+        count: Tensors that are folded into this line.
+    """
+
+    before: str
+    after: str
+    count: int
+
+
+def changes(step: Step, export: Export) -> tuple[Change, ...]:
+    """Return what a step changes, folded; those of a step that names no tensors are its examples."""
+    pairs = list(_pairs(step, export))
+    if not pairs:
+        return tuple(Change(before, after, 1) for before, after in step.examples)
+    # Names are folded where the numbers before are those after, and where the same is said of all.
+    kinds = [template(after) if indices(before) == indices(after) else after for before, after in pairs]
+    folds = fold_names((before, kind) for (before, _), kind in zip(pairs, kinds, strict=True))
+    made = []
+    for texts, members in sorted(folds, key=lambda fold: min(fold[1])):
+        before, after = pairs[members[0]]
+        if len(members) > 1:
+            before, after = folded(before, texts), folded(after, texts) if indices(before) == indices(after) else after
+        made.append(Change(before, after, len(members)))
+    return tuple(made)
+
+
+def _pairs(step: Step, export: Export) -> Iterator[tuple[str, str]]:
+    """Yield the (before, after) of every tensor that a step changes."""
+    keys, dims = set(step.keys), export.plan.dims
     for entry in export.entries:
-        if len(found) >= EXAMPLES:
-            break
-        if entry.ref.full_key in keys:
-            before, after = entry.ref.key, entry.key
-            words = [op.describe(export.plan.dims) for op in entry.ops if op.name == step.id]
-            shown = "; ".join(words) or after
-            if shown != before:
-                found.setdefault((template(before), shown if words else template(after)), (before, shown))
-    gone = [d for d in export.dropped if d.ref.full_key in keys][: EXAMPLES - len(found)]
-    return (*found.values(), *((d.ref.key, f"– ({d.reason})") for d in gone))
+        if keys.isdisjoint(ref.full_key for ref in entry.inputs):
+            continue
+        words = [op.describe(dims) for op in entry.ops if op.name == step.id]
+        after = "; ".join(words) or entry.key
+        if after != entry.ref.key:
+            yield entry.ref.key, after
+    yield from ((d.ref.key, f"– ({d.reason})") for d in export.dropped if d.ref.full_key in keys)
 
 
 def can_be_left(step: Step) -> bool:

@@ -15,6 +15,7 @@ from ckpt_gui.gui.models.tree_cells import group_cells, row_cells, spoken, tip
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.theme import Theme
 
+KEY, AFTER = "Key in file", "Key as it will be written"  # titles of that column
 EXPECTED = "Expected key"  # title of that column; another one beside a reference
 STATES_ROLE = Qt.ItemDataRole.UserRole + 1  # of column STATE: ((state, count), …); count 0 for a single row
 
@@ -25,7 +26,7 @@ class TreeModel(LazyRows):
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.expected_title = EXPECTED
+        self.expected_title, self.key_title = EXPECTED, KEY
         self._cells: dict[int, tuple[str, ...]] = {}
         self._fonts: dict[str, QFont] = {}
         self._brushes: dict[str, QBrush] = {}
@@ -45,7 +46,7 @@ class TreeModel(LazyRows):
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(Column):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            titles = ("State", "Key in file", self.expected_title, "Shape", "Type", "Size")
+            titles = ("State", self.key_title, self.expected_title, "Shape", "Type", "Size")
             return said(titles[section])
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(Qt.AlignmentFlag.AlignVCenter | _side(section))

@@ -1,21 +1,39 @@
-"""The question before a window closes while work is running."""
+"""The questions before something would be lost: work that is running, and a plan that nobody has saved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from ckpt_gui.gui.language import said
 
+PlanAnswer = Literal["leave", "stay"]
+
 
 def ask_to_close(parent: QWidget, titles: Sequence[str]) -> bool:
     """Name the jobs that are running; return True if they shall be stopped."""
-    box = QMessageBox(QMessageBox.Icon.Question, said("Close ckpt_gui?"), said("This is still running:"), parent=parent)
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setInformativeText("\n".join(titles))
+    box = _box(parent, said("Close ckpt_gui?"), said("This is still running:"), "\n".join(titles))
     leave = box.addButton(said("Stop it and close"), QMessageBox.ButtonRole.DestructiveRole)
     box.setDefaultButton(box.addButton(said("Keep it running"), QMessageBox.ButtonRole.RejectRole))
     box.exec()
     return box.clickedButton() is leave
+
+
+def ask_about_plan(parent: QWidget, name: str) -> PlanAnswer:
+    """Name the checkpoint whose edited plan is neither saved nor exported; return what shall become of it."""
+    title, text = said("Keep the plan?"), said("The fix plan of {name} was edited.").format(name=name)
+    box = _box(parent, title, text, said("It was not exported. Without that it is lost."))
+    leave = box.addButton(said("Let it go"), QMessageBox.ButtonRole.DestructiveRole)
+    box.setDefaultButton(box.addButton(said("Stay here"), QMessageBox.ButtonRole.RejectRole))
+    box.exec()
+    return "leave" if box.clickedButton() is leave else "stay"
+
+
+def _box(parent: QWidget, title: str, text: str, detail: str) -> QMessageBox:
+    box = QMessageBox(QMessageBox.Icon.Question, title, text, parent=parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(detail)
+    return box

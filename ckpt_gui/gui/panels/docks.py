@@ -13,9 +13,11 @@ from ckpt_gui.gui.settings import LAYOUT_VERSION
 
 _Area = Qt.DockWidgetArea
 AREAS = {
-    "checkpoint": _Area.LeftDockWidgetArea, "inspector": _Area.RightDockWidgetArea, "plan": _Area.BottomDockWidgetArea,
+    "checkpoint": _Area.LeftDockWidgetArea, "inspector": _Area.RightDockWidgetArea,
+    "plan": _Area.BottomDockWidgetArea, "history": _Area.BottomDockWidgetArea,
 }  # fmt: skip
-LEAST_EMS = {"checkpoint": 15, "inspector": 18, "plan": 15}  # widths: at 14 pt all fits into 1280 pixels
+LEAST_EMS = {"checkpoint": 15, "inspector": 18}  # widths: at 14 pt all fits into 1280 pixels
+LEAST_EMS_BELOW = 15
 
 
 class Docks(QObject):
@@ -34,8 +36,10 @@ class Docks(QObject):
         super().__init__(window)
         self.layout = QByteArray()
         self._shown = self._roomy = False
-        self._plan_shown = True  # while there is room for it
+        self._kept: set[str] = set()  # docks below that were shown while there was room for them
         self.by_name = {name: self._make(name, *content) for name, content in contents.items()}
+        self._below = [dock for name, dock in self.by_name.items() if AREAS[name] == _Area.BottomDockWidgetArea]
+        self._stack()
         window.setCorner(Qt.Corner.BottomLeftCorner, _Area.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, _Area.RightDockWidgetArea)
 
@@ -51,7 +55,7 @@ class Docks(QObject):
         dock.setTitleBarWidget(DockTitle(dock))
         features = QDockWidget.DockWidgetFeature
         dock.setFeatures(features.DockWidgetMovable | features.DockWidgetClosable)
-        widget.setMinimumWidth(LEAST_EMS[name] * self._window.fontMetrics().height())
+        widget.setMinimumWidth(LEAST_EMS.get(name, LEAST_EMS_BELOW) * self._window.fontMetrics().height())
         self._window.addDockWidget(AREAS[name], dock)
         dock.hide()
         return dock
@@ -66,16 +70,22 @@ class Docks(QObject):
             dock.setVisible(shown)
             dock.toggleViewAction().setEnabled(shown)
         if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
+            self._below[0].raise_()
             self._size()
 
+    def _stack(self) -> None:
+        """Put the docks below on top of each other, with tabs; the first is seen."""
+        for dock in self._below[1:]:
+            self._window.tabifyDockWidget(self._below[0], dock)
+        self._below[0].raise_()
+
     def make_room(self, wanted: bool) -> None:
-        """Hide the plan while a page needs the height, and show it again as it was left."""
-        plan = self.by_name["plan"]
+        """Hide the docks below while a page needs the height, and show them again as they were left."""
         if wanted and not self._roomy:
-            self._plan_shown = not plan.isHidden()
-            plan.hide()
-        elif self._roomy and not wanted:
-            plan.setVisible(self._plan_shown or not plan.isHidden())
+            self._kept = {dock.objectName() for dock in self._below if not dock.isHidden()}
+        if wanted != self._roomy:
+            for dock in self._below:
+                dock.setVisible(not wanted and (dock.objectName() in self._kept or not dock.isHidden()))
         self._roomy = wanted
 
     def _size(self) -> None:

@@ -13,15 +13,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Cancelled
-from ckpt_gui.core.formats.sidecars import read_sidecars
-from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.fix_command import default_folder, fix_command
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.panels.export_base import BaseFolder
 from ckpt_gui.gui.panels.export_check import Check, refusal, summary
 from ckpt_gui.gui.panels.export_form import ExportForm
 from ckpt_gui.gui.panels.export_progress import ProgressPage
 from ckpt_gui.gui.panels.export_result import ResultPage
 from ckpt_gui.gui.panels.export_run import ExportRun, FolderLook
+from ckpt_gui.gui.panels.export_summary import ExportSummary
 from ckpt_gui.gui.panels.parts import ElidedLabel, button, label
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
@@ -45,6 +46,8 @@ class ExportDialog(QDialog):
         self._session, self._theme = session, theme
         self._snapshot: Snapshot | None = session.snapshot
         self._check: Check | None = None
+        self._written_as: Decisions | None = None
+        self.base = BaseFolder(session, self)
         self.look, self.run = FolderLook(session.jobs, self), ExportRun(session.jobs, self)
         self._own_folder = False  # True once the user has named a folder
         self.setWindowTitle(self.tr("Fix and export"))
@@ -53,6 +56,7 @@ class ExportDialog(QDialog):
             ProgressPage(),
             ResultPage(session.jobs, theme),
         )
+        self.brief = ExportSummary(theme)
         self.summary = plain_label(muted=True)
         self.summary.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.copy_button = button(self.tr("Copy command"), tip=self.tr("Copy the command that does the same"))
@@ -83,6 +87,8 @@ class ExportDialog(QDialog):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.form, 1)
+        column.addWidget(self.brief, 1)
+        self.brief.hide()
         column.addLayout(foot)
         self.pages = QStackedWidget()
         for each in (page, self.progress_page, self.result_page):
@@ -92,6 +98,7 @@ class ExportDialog(QDialog):
         box.setSpacing(0)
         box.addLayout(head)
         box.addWidget(self.pages, 1)
+        self.export_button.setDefault(True)
         room = self.screen().availableSize() * 0.9
         self.resize(min(em(self, 44), room.width()), min(em(self, 46), room.height()))
 
@@ -102,8 +109,10 @@ class ExportDialog(QDialog):
         form.place.folder_changed.connect(self._on_folder)
         form.place.browse_requested.connect(self._browse)
         form.place.overwrite_changed.connect(self._enable)
-        form.carried.base_requested.connect(self._choose_base)
-        form.carried.base_dropped.connect(self._drop_base)
+        form.carried.base_requested.connect(self.base.choose)
+        form.carried.base_dropped.connect(self.base.drop)
+        self.base.failed.connect(self._base_failed)
+        self.brief.change_requested.connect(self.show_form)
         self.look.due.connect(self._look)
         self.look.looked.connect(self._looked)
         self.run.progressed.connect(self.progress_page.show_progress)
@@ -147,24 +156,8 @@ class ExportDialog(QDialog):
         if folder:
             self.set_folder(folder)
 
-    def _choose_base(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, self.tr("Folder with config and tokenizer"))
-        if folder:
-            self.take_base(folder)
-
-    def take_base(self, folder: str) -> None:
-        """Carry the files of another folder."""
-        title = self.tr("Reading {folder}").format(folder=safe_text(folder, 60))
-        self._session.jobs.start(title, lambda _job: read_sidecars(folder)[0], self._base_read, self._base_failed)
-
-    def _base_read(self, base: object) -> None:
-        self._session.change_target(base=base)
-
     def _base_failed(self, error: BaseException) -> None:
         self.form.say_error(error, self._session.jobs.command())
-
-    def _drop_base(self) -> None:
-        self._session.change_target(base=None)
 
     # ------------------------------------------------------------------------------------------------------- showing
 
@@ -182,6 +175,7 @@ class ExportDialog(QDialog):
             return
         self.path_label.set_text(snapshot.source.path)
         self.form.show_snapshot(snapshot)
+        self.brief.show_snapshot(snapshot)
         if not self._own_folder:
             self.form.place.folder_edit.setText(default_folder(snapshot.source.path, snapshot.decisions.target.layout))
         self._look_soon()
@@ -208,10 +202,26 @@ class ExportDialog(QDialog):
         self.export_button.setToolTip(tip_text(quoted(reason)))
         self.copy_button.setEnabled(snapshot is not None)
         if snapshot is not None:
-            self.summary.setText(said(summary(snapshot, self._check)))
+            self.summary.setText("" if self.brief.isVisibleTo(self) else said(summary(snapshot, self._check)))
+            self.brief.show_place(snapshot, self.folder, self._check)
 
     def _refusal(self) -> str:
         return refusal(self._snapshot, self._check, overwrite=self.form.place.overwrite_box.isChecked())
+
+    def show_summary(self) -> None:
+        """Show what is done in short; Enter does it."""
+        self._show_brief(True)
+        self.export_button.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_form(self) -> None:
+        """Show everything that can be chosen."""
+        self._show_brief(False)
+
+    def _show_brief(self, wanted: bool) -> None:
+        self.brief.setVisible(wanted)
+        self.form.setVisible(not wanted)
+        self.export_button.setText(self.tr("Fix and export") if wanted else self.tr("Export"))
+        self._enable()
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -224,6 +234,7 @@ class ExportDialog(QDialog):
         overwrite = box.isVisibleTo(self) and box.isChecked()
         command = fix_command(snapshot, folder) + (" --overwrite" if overwrite else "")
         self.starting.emit(folder)
+        self._written_as = snapshot.decisions
         self.progress_page.start()
         self.pages.setCurrentIndex(1)
         self.run.start(snapshot, folder, overwrite=overwrite, command=command)
@@ -241,12 +252,15 @@ class ExportDialog(QDialog):
             super().reject()
 
     def _done(self) -> None:
+        if self._session.decisions == self._written_as:
+            self._session.undo_stack.setClean()
         if self.run.written is not None:
             self.pages.setCurrentIndex(2)
             self.result_page.show_written(self.run.written)
 
     def _failed(self, error: BaseException) -> None:
         self.pages.setCurrentIndex(0)
+        self.show_form()
         if isinstance(error, Cancelled):
             self.form.say("grey", "○", self.tr("Stopped"), self.tr("Nothing was kept at the target."))
         else:

@@ -1,45 +1,33 @@
-"""What stands beside the list of the fix plan: the selected step in full, why it is there, and examples."""
+"""What stands beside the list of the fix plan: the selected step in full, why it is there, and what it changes."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QHeaderView,
-    QScrollArea,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Step
+from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.card import fix_words
-from ckpt_gui.gui.models.plan_rows import PlanRow, examples, sentence
+from ckpt_gui.gui.models.plan_rows import PlanRow, sentence
+from ckpt_gui.gui.panels.plan_changes import ChangesTree
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
-from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted, tip_text
-
-KEYS_SHOWN = 200
-ROWS_SHOWN = 8  # without scrolling inside
+from ckpt_gui.gui.widgets.units import GRID, breakable, heading, plain_label, quoted
 
 
 class StepDetail(QScrollArea):
     """Tells of one row."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, jobs: JobManager, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.title, self.evidence, self.reason = heading("", wrap=True), plain_label(), plain_label(muted=True)
-        self.examples = self._make_examples()
+        self.changes = ChangesTree(jobs, theme)
         body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(GRID, 0, 0, 0)
@@ -47,48 +35,21 @@ class StepDetail(QScrollArea):
         for label in (self.title, self.evidence, self.reason):
             column.addWidget(label)
         column.addSpacing(GRID // 2)
-        column.addWidget(self.examples)
+        column.addWidget(self.changes)
         column.addStretch(1)
         self.setWidget(body)
-
-    def _make_examples(self) -> QTreeWidget:
-        tree = QTreeWidget()
-        tree.setAccessibleName(self.tr("Examples of the selected step"))
-        tree.setRootIsDecorated(False)
-        tree.setUniformRowHeights(True)
-        tree.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        tree.setTextElideMode(Qt.TextElideMode.ElideLeft)
-        tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        tree.header().setStretchLastSection(False)
-        tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        tree.setMinimumWidth(em(tree, 5))
-        return tree
 
     def show_row(self, row: PlanRow | None, export: Export | None) -> None:
         """Tell of a row of an export; without a row, that nothing has to be changed."""
         if isinstance(row, Finding):
             self._tell(quoted(row.message), quoted(fix_words(row)), "")
-            self._list([self.tr("Tensors concerned")], tuple((key,) for key in row.keys[:KEYS_SHOWN]))
+            self.changes.show_keys(row.keys)
         elif row is not None and export is not None:
             self._tell(quoted(row.title), sentence(quoted(row.evidence)), why(row))
-            self._list([self.tr("Before"), self.tr("After")], examples(row, export))
+            self.changes.show_step(row, export)
         else:
             self._tell(self.tr("Nothing to change"), self.tr("Names, order and types stay as they are."), "")
-            self._list([""], ())
-
-    def _list(self, titles: list[str], rows: tuple[tuple[str, ...], ...]) -> None:
-        self.examples.clear()
-        self.examples.setColumnCount(len(titles))
-        self.examples.setHeaderLabels(titles)
-        for texts in rows:
-            item = QTreeWidgetItem([safe_text(text) for text in texts])
-            for column, text in enumerate(texts):
-                item.setToolTip(column, tip_text(text, 600))
-                item.setFont(column, self._theme.fixed_font())
-            self.examples.addTopLevelItem(item)
-        rows_shown = min(len(rows), ROWS_SHOWN) + 1  # and the header
-        self.examples.setFixedHeight(round(rows_shown * 1.9 * em(self)) + GRID)
-        self.examples.setVisible(bool(rows))
+            self.changes.show_nothing()
 
     def _tell(self, title: str, evidence: str, reason: str) -> None:
         for label, text in ((self.title, title), (self.evidence, evidence), (self.reason, reason)):

@@ -6,11 +6,15 @@ stands in the way comes first, in red, with what to do about it.
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from collections.abc import Collection
 
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+
+from ckpt_gui.core.after import after_summary
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import check_command, fix_command, unsayable
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import PlanRow
@@ -43,13 +47,21 @@ class PlanPanel(QWidget):
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(0)
-        self.tree, self.detail = StepList(theme), StepDetail(theme)
+        self.tree, self.detail = StepList(theme), StepDetail(session.jobs, theme)
         self.summary = plain_label()
+        self.only_button = button("", kind="quiet", tip=self.tr("Show every step again (F7)"))
+        self.only_button.hide()
+        self._only: frozenset[str] | None = None  # full keys: only the steps that concern these are listed
+        self.preview_box = QCheckBox(self.tr("Pre&view"))
+        self.preview_box.setToolTip(self.tr("Show the tree as the plan would write it (F9)"))
+        self.preview_box.setAccessibleName(self.tr("Preview in the tree"))
         self.copy_button = button(self.tr("Copy command"), tip=self.tr("Copy the command that does the same"))
         self.export_button = button(self.tr("Fix && export…"), kind="primary")
         self._lay_out()
         self.tree.ticked.connect(self._on_ticked)
         self._later.timeout.connect(self._act_on_ticks)
+        self.only_button.clicked.connect(lambda: self.show_steps_of(None))
+        self.preview_box.toggled.connect(session.set_preview)
         self.tree.chosen.connect(self._on_selected)
         self.copy_button.clicked.connect(self._copy_command)
         self.export_button.clicked.connect(self.export_requested)
@@ -69,11 +81,13 @@ class PlanPanel(QWidget):
         self.tree.setMinimumWidth(em(self, 10))
         self.detail.setMinimumWidth(em(self, 6))
         self.summary.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self.preview_box.setMinimumWidth(self.preview_box.sizeHint().width())
         self._foot = foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setSpacing(GRID)
         foot.addWidget(self.summary, 1)
         buttons = QHBoxLayout()
         buttons.setSpacing(GRID)
+        buttons.addWidget(self.preview_box)
         buttons.addStretch(1)
         buttons.addWidget(self.copy_button)
         buttons.addWidget(self.export_button)
@@ -81,6 +95,7 @@ class PlanPanel(QWidget):
         box = QVBoxLayout(self)
         box.setContentsMargins(GRID, GRID, GRID, GRID)
         box.setSpacing(GRID)
+        box.addWidget(self.only_button, 0, Qt.AlignmentFlag.AlignLeft)
         box.addWidget(split, 1)
         box.addLayout(foot)
 
@@ -94,13 +109,19 @@ class PlanPanel(QWidget):
     # ------------------------------------------------------------------------------------------------------- showing
 
     def _on_closed(self) -> None:
+        self._only = None
+        self.only_button.hide()
         self._show(None)
 
     def _on_theme(self) -> None:
         self._show(self._session.snapshot)
 
     def _show(self, snapshot: Snapshot | None) -> None:
+        self.preview_box.setEnabled(snapshot is not None)
+        with QSignalBlocker(self.preview_box):
+            self.preview_box.setChecked(snapshot is not None and snapshot.preview is not None)
         rows: list[PlanRow] = [*snapshot.export.blocked, *snapshot.steps] if snapshot else []
+        rows = [row for row in rows if self._only is None or isinstance(row, Finding) or self._only & set(row.keys)]
         self.tree.show_rows(rows, snapshot.decisions.policy.skip if snapshot else ())
         self.tree.setVisible(bool(rows) or snapshot is None)
         self._show_buttons(snapshot)
@@ -118,7 +139,7 @@ class PlanPanel(QWidget):
         if snapshot is None:
             self.summary.setText(self.tr("No checkpoint is open."))
             return
-        text = self.tr("After the plan: {summary}").format(summary=said(snapshot.diff.summary()))
+        text = self.tr("After the plan: {summary}").format(summary=said(after_summary(snapshot.export, snapshot.diff)))
         blocked = len(snapshot.export.blocked)
         if blocked == 1:
             text += self.tr(" · 1 finding blocks the export")
@@ -135,6 +156,17 @@ class PlanPanel(QWidget):
         row = self.tree.row()
         self.detail.setVisible(snapshot is not None and (row is not None or self.tree.topLevelItemCount() == 0))
         self.detail.show_row(row, snapshot.export if snapshot else None)
+
+    def show_steps_of(self, keys: Collection[str] | None) -> None:
+        """List only the steps that concern some tensors, by their full keys; None lists all."""
+        self._only = frozenset(keys) if keys is not None else None
+        text = self.tr("Only what concerns {tensors}  ✕").format(
+            tensors=said(plural(len(keys or ()), "selected tensor"))
+        )
+        self.only_button.setText(text)
+        self.only_button.setAccessibleName(text.removesuffix("  ✕"))
+        self.only_button.setVisible(keys is not None)
+        self._show(self._session.snapshot)
 
     def clear_selection(self) -> None:
         """Select no step."""

@@ -16,9 +16,10 @@ from PySide6.QtWidgets import (
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.filtering import FilterError, Query, replaced
 from ckpt_gui.core.tree import CheckpointIndex, Hits
-from ckpt_gui.gui.models.tree_model import EXPECTED, TreeModel
+from ckpt_gui.gui.models.tree_model import AFTER, EXPECTED, KEY, TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.parts import button, label
+from ckpt_gui.gui.panels.preview_bar import PreviewBar
 from ckpt_gui.gui.panels.tree_drop import Dropping
 from ckpt_gui.gui.panels.tree_filter import FilterRun
 from ckpt_gui.gui.panels.tree_selection import TreeSelection
@@ -82,12 +83,14 @@ class TreePanel(QWidget):
     def _build(self) -> None:
         self.bar = FilterBar(self._theme)
         self.trouble = TroubleLine(self._session.jobs)
+        self.preview_bar = PreviewBar(self._session, self._theme)
         self.filter_box = self.bar.box
         layout = QVBoxLayout(self)
         layout.setContentsMargins(GRID, GRID, GRID, GRID // 2)
         layout.setSpacing(GRID)
         layout.addWidget(self.bar)
         layout.addWidget(self.trouble)
+        layout.addWidget(self.preview_bar)
         layout.addLayout(self._build_view(), 1)
 
     def _build_view(self) -> QStackedLayout:
@@ -105,16 +108,20 @@ class TreePanel(QWidget):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot's diff; what was selected and unfolded stays so."""
-        self.model.expected_title = "Key in the reference" if snapshot.beside is not None else EXPECTED
+        self.model.expected_title = (
+            "Key in the reference" if snapshot.beside is not None and snapshot.preview is None else EXPECTED
+        )
+        self.model.key_title = KEY if snapshot.preview is None else AFTER
+        self.preview_bar.show_snapshot(snapshot)
         self.bar.show_layout(snapshot.plan, snapshot.decisions.target.layout)
-        self.bar.dtypes = frozenset(row.dtype for row in snapshot.index.rows)
+        self.bar.dtypes = frozenset(row.dtype for row in snapshot.shown.rows)
         self.apply_filter()
 
     def apply_filter(self) -> None:
         """Show what the filter lets pass."""
         snapshot = self._session.snapshot
         if snapshot is not None:
-            self.search.run(snapshot.index, self.filter_box.text())
+            self.search.run(snapshot.shown, self.filter_box.text())
 
     def _show_hits(self, index: CheckpointIndex, wanted: Query, hits: Hits) -> None:
         self.trouble.say("")

@@ -7,6 +7,7 @@ from typing import cast
 from PySide6.QtCore import QItemSelection, QModelIndex, QObject, Signal
 
 from ckpt_gui.core.diff import Row
+from ckpt_gui.core.filtering import Query
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
 
@@ -35,12 +36,21 @@ class TreeSelection(QObject):
     def _view(self) -> KeyTreeView:
         return cast(KeyTreeView, self.parent())
 
+    def keys(self) -> frozenset[str]:
+        """Return the full keys of the selected tensors, those of selected groups included."""
+        keys = self._view.keys
+        nodes = (keys.node(index) for index in self._view.selectionModel().selectedRows())
+        rows = (row for node in nodes if node is not None for row in keys.tree.rows_of(node))
+        return frozenset(row.ref.full_key for row in rows if row.ref is not None)
+
     def restore(self, index: CheckpointIndex) -> None:
         """Select the row that was selected before, if it is still there.
 
         Far down in a long list it stays chosen without being gone to: the view would lay out all rows before it.
         """
         number = index.find(self._key) if self._key is not None else None
+        if number is None and self._row is not None and self._row.ref is not None:
+            number = next(iter(index.select(Query(), {self._row.ref.full_key}).rows), None)
         keys, row = self._view.keys, None
         if number is not None and keys.is_shown(number):
             if keys.is_near(number):
