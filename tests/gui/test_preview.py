@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui import planning as planning_module
@@ -97,3 +97,13 @@ def test_the_summary_is_of_what_will_be_there(window: MainWindow) -> None:
     assert window.plan_panel.summary.text() == "After the plan: 29 match · 0 missing · 0 extra"
     window.session.change_policy(tie="keep")
     assert window.plan_panel.summary.text() == "After the plan: 30 match · 0 missing · 0 extra"
+
+
+def test_a_group_of_the_preview_is_told_in_figures(window: MainWindow) -> None:
+    window.session.set_preview(True)
+    panel, tabs = window.tree_panel, window.inspector_panel
+    panel.clear_filter()
+    place = next(n for n in range(panel.model.rowCount()) if panel.model.index(n, Column.KEY).data() == "model")
+    panel.view.setCurrentIndex(panel.model.index(place, 0))
+    texts = [each.text() for each in tabs.findChildren(QLabel) if each.isVisible()]
+    assert any("29 tensors" in text for text in texts) or "29" in texts, texts

@@ -58,7 +58,7 @@ class InspectorPanel(QWidget):
     def show_group(self, node: Node | None) -> None:
         """Show a group of the tree in figures."""
         snapshot = self._session.snapshot
-        self._show(None, group(snapshot.index, node) if snapshot is not None and node is not None else None)
+        self._show(None, group(snapshot.shown, node) if snapshot is not None and node is not None else None)
 
     def _show(self, row: Row | None, overview: Overview | None) -> None:
         self._row = row
