@@ -98,6 +98,14 @@ ACTIONS: tuple[Spec, ...] = (
     ),
     Spec("settings", "&Settings…", "show_settings", ("Ctrl+,",), tip="Colours, letters, numbers, and what is kept"),
     Spec(
+        "findings",
+        "&Go to the findings",
+        "show_findings",
+        ("Ctrl+Shift+F",),
+        needs="open",
+        tip="What the checkpoint is, and what is wrong with it",
+    ),
+    Spec(
         "find",
         "&Filter",
         "focus_filter",
@@ -203,6 +211,19 @@ ACTIONS: tuple[Spec, ...] = (
         "merge-into", "Merge into a &base…", "merge_into", needs="adapter", tip="Open the model that it was trained on"
     ),
     Spec(
+        "take-model",
+        "&Take one of the models…",
+        "take_model",
+        needs="path",
+        tip="Where a folder holds several models: open only the one that a file belongs to",
+    ),
+    Spec(
+        "salvage",
+        "Open what is &whole of a damaged file…",
+        "open_salvage",
+        tip="Open a file that is cut short or damaged for the tensors in it that are whole",
+    ),
+    Spec(
         "assigned-only",
         "Use only what the &index assigns",
         "use_assigned_only",
@@ -246,11 +267,11 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "copy-view", "-", "drop", "-", "find", "-", "settings")),
     ("&View", (
-        "next", "previous", "-", "tree", "list", "expand", "collapse", "-", "PAGES", "DOCKS", "-", "THEME",
+        "next", "previous", "findings", "-", "tree", "list", "expand", "collapse", "-", "PAGES", "DOCKS", "-", "THEME",
     )),
     ("F&ix", (
         "fix", "export", "fix-export", "-", "plan-all", "plan-selection", "preview", "-", "check-values", "-",
-        "merge-adapter", "merge-into", "-", "assigned-only",
+        "merge-adapter", "merge-into", "-", "assigned-only", "take-model", "salvage",
     )),
     ("&Help", ("help", "palette", "explain", "-", "legend", "shortcuts", "about")),
 )  # fmt: skip

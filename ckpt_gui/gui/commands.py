@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -35,6 +36,8 @@ class Commands(PlanCommands):
         error.again.connect(self.reload)
         error.other.connect(self.open_file)
         error.leave.connect(self.close_checkpoint)
+        error.salvage.connect(self.open_salvage)
+        error.explain.connect(self.explain_error)
         window.recents.chosen.connect(window.open_path)
         window.recents.forgotten.connect(start.refresh)
         box.reference_wanted.connect(window.session.compare_with)
@@ -68,6 +71,24 @@ class Commands(PlanCommands):
         path, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), "JSON (*.json)")
         if path and session.path:
             session.reopen(config=path)
+
+    def take_model(self) -> None:
+        """Let the user name a file of the model to open, where a folder holds several."""
+        path = self._window.session.path or self._window.last_path
+        title = self.tr("Choose a file of the model")
+        file, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), FILES)
+        if file and path:
+            self._window.session.open(path, take=os.path.relpath(file, path))
+
+    def open_salvage(self) -> None:
+        """Open what is whole of a damaged file: the one that could not be opened, or one that the user chooses."""
+        window = self._window
+        path = window.last_path if window.pages.currentWidget() is window.error_panel else ""
+        if not path:
+            title = self.tr("Open what is whole of a file")
+            path, _ = QFileDialog.getOpenFileName(window, title, self._folder(), FILES)
+        if path:
+            window.session.open(path, salvage=True)
 
     def compare_with_file(self) -> None:
         """Let the user choose a checkpoint file or a config to compare with."""

@@ -46,12 +46,16 @@ class Decisions:
         target: What is to be written.
         adapter: What is to be merged into it.
         config: The config file that it was opened with; empty for the one beside it. Stays as it is.
+        salvage: Whether it was opened for what is whole of it only. Stays as it is.
+        take: The file of the model that was taken of several in a folder; empty for none. Stays as it is.
     """
 
     policy: Policy = dataclasses.field(default_factory=Policy)
     target: Target = dataclasses.field(default_factory=lambda: Target(layout="hf"))
     adapter: AdapterChoice | None = None
     config: str = ""
+    salvage: bool = False
+    take: str = ""
 
 
 def taken_again(kept: Decisions, before: Decisions, now: Decisions) -> Decisions:

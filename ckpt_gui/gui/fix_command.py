@@ -30,6 +30,7 @@ def fix_command(snapshot: Snapshot, folder: str | None = None) -> str:
     adapter = snapshot.decisions.adapter
     words += ["--adapter", adapter.path] if adapter is not None else []
     words += ["--to", target.layout, *_target_words(target), *_policy_words(policy), *_model_words(snapshot)]
+    words += ["--salvage"] if snapshot.decisions.salvage else []
     return joined(words)
 
 
@@ -109,6 +110,7 @@ def _model_words(snapshot: Snapshot) -> list[str]:
         words += ["--family", policy.family]
     for flag, number in (("--heads", policy.heads), ("--kv-heads", policy.kv_heads)):
         words += [flag, str(number)] if number else []
+    words += ["--take", snapshot.decisions.take] if snapshot.decisions.take else []
     words += ["--assigned-only"] if policy.assigned_only else []
     if policy.lora_alpha is not None:
         words += ["--lora-alpha", f"{policy.lora_alpha:g}"]

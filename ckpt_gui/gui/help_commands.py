@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject
 
 from ckpt_gui.gui.actions import ACTIONS, give_keys, usual_keys
+from ckpt_gui.gui.models.deeds import Deed
 from ckpt_gui.gui.models.palette import KeyLookUp
 from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, HelpDialog, LegendDialog
@@ -99,17 +100,27 @@ class HelpCommands(QObject):
         found = window.findChild(ExplainDialog)
         if found is None or not found.isVisible():  # a closed one is on its way out
             found = ExplainDialog(window.session, window.theme, window)
-            found.action_wanted.connect(self.trigger)
-            found.export_wanted.connect(self.export_to)
+            found.deed_wanted.connect(self.do)
             found.path_wanted.connect(window.open_path)
         found.show()
         found.raise_()
         found.activateWindow()
 
-    def export_to(self, layout: str) -> None:
-        """Decide for a layout, and show the dialog that writes it."""
-        self._window.session.change_target(layout=layout)
-        self.trigger("export")
+    def do(self, deed: Deed) -> None:
+        """Do what a button of an explanation says: decide, if there is something to decide, and then act."""
+        session = self._window.session
+        if deed.target:
+            session.change_target(**dict(deed.target))
+        if deed.policy:
+            session.change_policy(**dict(deed.policy))
+        self.trigger(deed.action)
+
+    def show_findings(self) -> None:
+        """Go to what the checkpoint is and what is wrong with it."""
+        dock = self._window.docks["checkpoint"]
+        dock.show()
+        dock.raise_()
+        self._window.checkpoint_panel.focus_first()
 
     def show_about(self) -> None:
         """Show what the program is."""

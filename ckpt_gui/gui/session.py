@@ -27,7 +27,7 @@ from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.open_adapters import OpenAdapters
 from ckpt_gui.gui.planning import Planning
 from ckpt_gui.gui.reference import Reference
-from ckpt_gui.gui.snapshot import Snapshot, make_snapshot, open_snapshot, with_preview
+from ckpt_gui.gui.snapshot import Opening, Snapshot, make_snapshot, open_snapshot, with_preview
 from ckpt_gui.gui.undo import Decision
 
 
@@ -86,16 +86,32 @@ class Session(QObject):
         self.reference = Reference(jobs, self)
         self.reference.ended.connect(self._on_compared)
 
-    def open(self, path: str | Path, *, config: str | Path | None = None, adapter: str = "") -> None:
-        """Open a checkpoint in a job; an open one is closed first. An adapter is merged into it once it is open."""
+    def open(
+        self,
+        path: str | Path,
+        *,
+        config: str | Path | None = None,
+        adapter: str = "",
+        salvage: bool = False,
+        take: str = "",
+    ) -> None:
+        """Open a checkpoint in a job; an open one is closed first.
+
+        Args:
+            path: The checkpoint.
+            config: A config file of the user's.
+            adapter: Merged into it once it is open.
+            salvage: Whether only what is whole of a damaged file is wanted.
+            take: Of several models in a folder, a file of the one that is wanted.
+        """
         old = self._let_go()
         self.path, self._adapter_wanted, self._kept = str(path), adapter, None
-        layout = self._layout
+        how = Opening(str(config or ""), self._layout, salvage, take)
         self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
         _close(old)
 
         def work(job: Job) -> Snapshot:
-            return open_snapshot(path, config, job, layout)
+            return open_snapshot(path, how, job)
 
         title = f"Opening {safe_text(Path(path).name, 60)}"
         self._job = self.jobs.start(title, work, self._opened, self._failed, discard=_close, quiet=True)
@@ -108,8 +124,11 @@ class Session(QObject):
         """Open the same path anew, and take the same decisions again; with another config if one is named."""
         kept = self._kept if self.snapshot is None else self.decisions
         if self.path is not None:
-            adapter = kept.adapter.path if kept and kept.adapter else ""
-            self.open(self.path, config=config or (kept.config if kept else None) or None, adapter=adapter)
+            then = kept or Decisions()
+            adapter = then.adapter.path if then.adapter else ""
+            self.open(
+                self.path, config=config or then.config or None, adapter=adapter, salvage=then.salvage, take=then.take
+            )
             self._kept = kept
 
     def cancel_opening(self) -> None:

@@ -65,21 +65,37 @@ class Snapshot:
         return self.index if self.preview is None else self.preview
 
 
-def open_snapshot(path: str | Path, config: str | Path | None, job: Job, layout: str = "") -> Snapshot:
-    """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong.
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a checkpoint is to be opened.
 
-    Args:
-        path: The checkpoint.
-        config: A config file of the user's.
-        job: Who works.
+    Attributes:
+        config: A config file of the user's; empty for the one beside the weights.
         layout: Where an export of a known family goes; empty for `hf`.
+        salvage: Whether only what is whole of a damaged file is wanted.
+        take: Of several models in a folder, a file of the one that is wanted; empty for all of it.
     """
-    source = open_checkpoint(path, config=config, progress=job.progress, cancelled=job.cancelled)
+
+    config: str = ""
+    layout: str = ""
+    salvage: bool = False
+    take: str = ""
+
+
+def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
+    """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong."""
+    source = open_checkpoint(
+        path,
+        config=how.config or None,
+        salvage=how.salvage,
+        take=how.take or None,
+        progress=job.progress,
+        cancelled=job.cancelled,
+    )
     try:
         plan = understand(source, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
-        decisions = Decisions(
-            target=Target(layout=(layout or "hf") if plan.family else "same"), config=str(config or "")
-        )
+        target = Target(layout=(how.layout or "hf") if plan.family else "same")
+        decisions = Decisions(target=target, config=how.config, salvage=how.salvage, take=how.take)
         return make_snapshot(source, decisions, plan.evidence, plan=plan)
     except BaseException:
         source.close()

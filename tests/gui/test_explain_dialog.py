@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
+from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
+from safetensors.numpy import save
 
-from ckpt_gui.core.explain import Opened, Step
+from ckpt_gui.core.explain import CAUSES, Opened, Step
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.gui.actions import ACTIONS
+from ckpt_gui.gui.fix_command import fix_command
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.models.explaining import EMPTY, UNKNOWN, Deed, answer, deed
+from ckpt_gui.gui.models.deeds import Deed, deed
+from ckpt_gui.gui.models.explaining import EMPTY, UNKNOWN, answer
 from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.widgets.copy_button import CopyButton
@@ -171,14 +177,106 @@ def test_files_that_are_named_and_exist(tmp_path: Path) -> None:
     ("step", "is_open", "made"),
     [
         (Step("check"), False, Deed("Open the file…", "open-file")),
-        (Step("check"), True, None),
+        (Step("check"), True, Deed("Show the findings", "findings")),
+        (Step("check", ("--deep",)), True, Deed("Check all values", "check-values")),
+        (Step("check", ("--lora-alpha", "16")), True, Deed("Give alpha…", "export")),
+        (Step("check", ("--section", "NAME")), True, Deed("Choose the section", "findings")),
+        (Step("check", ("--take", "FILE")), True, Deed("Take one of the models…", "take-model")),
         (Step("check", ("--config", "CONFIG")), True, Deed("Choose a config…", "choose-config")),
         (Step("fix", ("--adapter", "ADAPTER", "--to", "hf")), True, Deed("Merge an adapter…", "merge-adapter")),
-        (Step("fix", ("--to", "meta")), True, Deed("Export to Meta…", layout="meta")),
-        (Step("fix", ("--to", "meta")), False, None),
-        (Step("fix", ("--salvage",)), True, None),
+        (Step("fix", ("--to", "meta")), True, Deed("Export to Meta…", "export", (("layout", "meta"),))),
+        (Step("fix", ("--to", "meta")), False, Deed("Open the file…", "open-file")),
+        (Step("fix", ("--salvage",)), True, Deed("Open what is whole…", "salvage")),
+        (Step("fix", ("--salvage",)), False, Deed("Open what is whole…", "salvage")),
+        (
+            Step("fix", ("--to", "same", "--assigned-only")),
+            True,
+            Deed(
+                "Export in the same layout with only what the index assigns…",
+                "export",
+                (("layout", "same"),),
+                (("assigned_only", True),),
+            ),
+        ),
+        (
+            Step("fix", ("--to", "hf", "--tie", "copy")),
+            True,
+            Deed(
+                "Export to Hugging Face with a copy of the embedding as head…",
+                "export",
+                (("layout", "hf"),),
+                (("tie", "copy"),),
+            ),
+        ),
+        (
+            Step("fix", ("--to", "torchtune", "--max-shard-size", "10TB")),
+            True,
+            Deed(
+                "Export to torchtune as one file…",
+                "export",
+                (("layout", "torchtune"), ("max_shard_bytes", 10 * 10**12)),
+            ),
+        ),
         (Step("shell", ("git", "lfs", "pull")), True, None),
     ],
 )
 def test_buttons_of_steps(step: Step, is_open: bool, made: Deed | None) -> None:
     assert deed(step, is_open=is_open) == made
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_every_cause_has_something_to_click(is_open: bool) -> None:
+    known = {spec.id for spec in ACTIONS}
+    for cause in CAUSES:
+        deeds = [made for step in cause.steps if (made := deed(step, is_open=is_open)) is not None]
+        assert deeds, cause.id
+        assert {made.action for made in deeds} <= known, cause.id
+        for made in deeds:
+            Target(**dict(made.target))
+            Policy(**dict(made.policy))
+
+
+def test_a_button_decides_about_the_tied_pair(full: MainWindow, qtbot: QtBot) -> None:
+    full.commands.do(deed(Step("fix", ("--to", "torchtune", "--tie", "keep", "--dtype", "bf16")), is_open=True))
+    decisions = full.session.decisions
+    assert (decisions.target.layout, decisions.target.dtype, decisions.policy.tie) == ("torchtune", "bf16", "keep")
+    assert full.commands.dialog is not None
+    assert full.commands.dialog.isVisible()
+
+
+def test_what_is_whole_of_a_damaged_file_is_a_click_away(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "cut.safetensors"
+    tensors = {f"layers.{n}.w": np.full((64, 64), n + 1, np.float32) for n in range(4)}
+    path.write_bytes(save(tensors)[:-20_000])
+    with qtbot.waitSignal(window.settled):
+        window.open_path(str(path))
+    panel = window.error_panel
+    assert window.pages.currentWidget() is panel
+    assert not panel.salvage_button.isHidden()
+    with qtbot.waitSignal(window.settled):
+        panel.salvage_button.click()
+    snapshot = window.session.snapshot
+    assert snapshot is not None
+    assert sorted(ref.key for ref in snapshot.source.refs) == ["layers.0.w", "layers.1.w"]
+    assert fix_command(snapshot).endswith("--salvage")
+    (tmp_path / "none.pt").write_bytes(b"no checkpoint")
+    with qtbot.waitSignal(window.settled):
+        window.open_path(str(tmp_path / "none.pt"))
+    assert panel.salvage_button.isHidden()
+
+
+def test_one_of_several_models_is_taken(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("a.safetensors", 1), ("b.safetensors", 2)):
+        (tmp_path / name).write_bytes(save({"w": np.full((8, 8), value, np.float32)}))
+    with qtbot.waitSignal(window.settled):
+        window.open_path(str(tmp_path))
+    chosen = str(tmp_path / "b.safetensors")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args, **_options: (chosen, ""))
+    with qtbot.waitSignal(window.settled):
+        window.actions_by_id["take-model"].trigger()
+    snapshot = window.session.snapshot
+    assert snapshot is not None
+    assert [ref.file for ref in snapshot.source.refs] == ["b.safetensors"]
+    assert "--take b.safetensors" in fix_command(snapshot)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ckpt_gui.core.explain import LIMIT, Explanation, Opened, Step, explain, paths_in
-from ckpt_gui.core.families.layouts import title_of
+from ckpt_gui.core.explain import LIMIT, Explanation, Opened, explain, paths_in
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
 
@@ -35,21 +34,6 @@ class Answer:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """A button of a step.
-
-    Attributes:
-        text: What it says.
-        action: The window's action that it triggers; see `gui.actions`.
-        layout: The layout to export to, where it is an export.
-    """
-
-    text: str
-    action: str = ""
-    layout: str = ""
-
-
 def answer(text: str, opened: Opened | None) -> Answer:
     """Return what is said about a text; slow only for long ones, and for disks that are."""
     path = opened.path if opened else ""
@@ -61,22 +45,6 @@ def answer(text: str, opened: Opened | None) -> Answer:
         return Answer(UNKNOWN, (), files, path)
     told = plural(len(found), "explanation") + ("; the likeliest first." if found[1:] else ".")
     return Answer(told + (" Only the first megabyte was read." if len(text) > LIMIT else ""), found, files, path)
-
-
-def deed(step: Step, *, is_open: bool) -> Deed | None:
-    """Return the button of a step; None where there is only its command."""
-    if step.verb == "check" and not is_open:
-        return Deed("Open the file…", "open-file")
-    if not is_open:
-        return None
-    if "--adapter" in step.words:
-        return Deed("Merge an adapter…", "merge-adapter")
-    if "--config" in step.words:
-        return Deed("Choose a config…", "choose-config")
-    if step.verb == "fix" and len(step.words) == 2 and step.layout:
-        where = "in the same layout" if step.layout == "same" else f"to {title_of(step.layout)}"
-        return Deed(f"Export {where}…", layout=step.layout)
-    return None
 
 
 def open_text(path: str) -> str:

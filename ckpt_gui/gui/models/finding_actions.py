@@ -30,6 +30,7 @@ _BY_CODE: Mapping[str, tuple[FindingAction, ...]] = MappingProxyType({
     "shard-unindexed": (_REBUILD, _ASSIGNED),
     "index-stale": (_REBUILD,),
     "duplicate-tensor": (_ASSIGNED,),
+    "several-models": (FindingAction("take-model", "Take one of the models…"),),
     "adapter-empty": (FindingAction("export", "Give alpha…"),),
 })  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.text import plural
@@ -90,6 +90,15 @@ class CheckpointPanel(QScrollArea):
             self._layout.addWidget(checks)
         self._layout.addStretch()
         self._set_tab_order()
+
+    def focus_first(self) -> None:
+        """Go to what can be chosen here: the section where it has to be, else the first finding."""
+        focusable = [it for it in self._body.findChildren(QWidget) if it.focusPolicy() & Qt.FocusPolicy.TabFocus]
+        first = self.finding_cards[:1] if self.finding_cards else focusable[:1]
+        chooser = [it for it in focusable if isinstance(it, QComboBox)]
+        for it in (chooser or first)[:1]:
+            it.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.ensureWidgetVisible(it)
 
     def _set_tab_order(self) -> None:
         """Put what was just made where it stands: Qt puts what is made last at the end of the window."""

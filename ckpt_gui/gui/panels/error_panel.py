@@ -21,6 +21,7 @@ from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, quoted
 
 WIDTH_EM = 40
+SALVAGEABLE = frozenset({"truncated", "damaged", "crc-mismatch"})  # codes of files that may be whole in part
 
 
 class ErrorPanel(QWidget):
@@ -30,11 +31,15 @@ class ErrorPanel(QWidget):
         again(): Try the same path again.
         other(): Choose another file.
         leave(): Back to the start page.
+        salvage(): Open what is whole of the file.
+        explain(): The user has a message of another program, too.
     """
 
     again = Signal()
     other = Signal()
     leave = Signal()
+    salvage = Signal()
+    explain = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -44,6 +49,8 @@ class ErrorPanel(QWidget):
         self.again_button.clicked.connect(self.again)
         self.other_button.clicked.connect(self.other)
         self.leave_button.clicked.connect(self.leave)
+        self.salvage_button.clicked.connect(self.salvage)
+        self.explain_button.clicked.connect(self.explain)
         self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._report))
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -81,10 +88,21 @@ class ErrorPanel(QWidget):
     def _build_buttons(self) -> QLayout:
         self.other_button = button(self.tr("Open another file…"), kind="primary")
         self.again_button = button(self.tr("Try again"), tip="F5")
+        self.salvage_button = button(
+            self.tr("Open what is whole"), tip=self.tr("Only the tensors of which every byte is there")
+        )
+        self.explain_button = button(self.tr("Explain an error…"), tip=self.tr("What another program said of it"))
         self.copy_button = button(self.tr("Copy details"))
         self.leave_button = button(self.tr("Start page"), kind="quiet")
         line = FlowLayout()
-        for each in (self.other_button, self.again_button, self.copy_button, self.leave_button):
+        for each in (
+            self.salvage_button,
+            self.other_button,
+            self.again_button,
+            self.explain_button,
+            self.copy_button,
+            self.leave_button,
+        ):
             line.addWidget(each)
         return line
 
@@ -101,6 +119,8 @@ class ErrorPanel(QWidget):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._details.addWidget(label(name, muted=True), line, 0, Qt.AlignmentFlag.AlignTop)
             self._details.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
+        salvageable = isinstance(error, CheckpointError) and error.code in SALVAGEABLE
+        self.salvage_button.setVisible(salvageable)
         self._report = "\n".join([title, message, *(f"{name}: {text}" for name, text in details)])
         unexpected = not isinstance(error, CheckpointError | OSError)
         self.copy_button.setText(self.tr("Copy report") if unexpected else self.tr("Copy details"))

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QPushButton, QWidget
 from ckpt_gui.core.explain import Explanation
 from ckpt_gui.gui.fix_command import joined
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.models.explaining import Deed, deed
+from ckpt_gui.gui.models.deeds import Deed, deed
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, label
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.copy_button import CopyButton
@@ -20,12 +20,10 @@ class ExplainCard(Card):
     """One explanation.
 
     Signals:
-        action_wanted(name): An action of the window is to be triggered.
-        export_wanted(layout): The open checkpoint is to be exported to a layout.
+        deed_wanted(deed): A button was pressed.
     """
 
-    action_wanted = Signal(str)
-    export_wanted = Signal(str)
+    deed_wanted = Signal(object)
 
     def __init__(self, found: Explanation, path: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,16 +47,10 @@ class ExplainCard(Card):
         flow = FlowLayout(row)
         for each in dict.fromkeys(deeds):
             made = button(said(each.text).replace("&", "&&"))
-            made.clicked.connect(lambda _=False, each=each: self._do(each))
+            made.clicked.connect(lambda _=False, each=each: self.deed_wanted.emit(each))
             self.buttons.append(made)
             flow.addWidget(made)
         self.body.addWidget(row)
-
-    def _do(self, chosen: Deed) -> None:
-        if chosen.layout:
-            self.export_wanted.emit(chosen.layout)
-        else:
-            self.action_wanted.emit(chosen.action)
 
     def _add_commands(self, commands: list[str], theme: Theme) -> None:
         box = QFrame()

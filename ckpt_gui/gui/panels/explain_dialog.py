@@ -32,14 +32,12 @@ class ExplainDialog(QDialog):
         cards: The explanations, the likeliest first.
 
     Signals:
-        action_wanted(name): An action of the window is to be triggered.
-        export_wanted(layout): The open checkpoint is to be exported to a layout.
+        deed_wanted(deed): A button of an explanation was pressed.
         path_wanted(path): A file that the message names is to be opened.
         answered(answer): The cards are those of the text.
     """
 
-    action_wanted = Signal(str)
-    export_wanted = Signal(str)
+    deed_wanted = Signal(object)
     path_wanted = Signal(str)
     answered = Signal(object)
 
@@ -128,8 +126,7 @@ class ExplainDialog(QDialog):
             opener.clicked.connect(lambda _=False, path=path: self.path_wanted.emit(path))
             self._column.addWidget(opener, 0, Qt.AlignmentFlag.AlignLeft)
         for card in self.cards:
-            card.action_wanted.connect(self.action_wanted)
-            card.export_wanted.connect(self.export_wanted)
+            card.deed_wanted.connect(self.deed_wanted)
             self._column.addWidget(card)
         self._column.addStretch(1)
         self.answered.emit(found)
