@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QLocale
+from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -26,12 +26,15 @@ import translations
 
 
 @pytest.fixture
-def german() -> Iterator[None]:
+def german(qapp: QApplication) -> Iterator[None]:
     before = QLocale()
     QLocale.setDefault(QLocale(QLocale.Language.German, QLocale.Country.Germany))
     yield
     QLocale.setDefault(before)
     language.speak(None)
+    for translator in qapp.findChildren(QTranslator):
+        qapp.removeTranslator(translator)
+        translator.deleteLater()
 
 
 def shown_in_english(app: QApplication) -> set[str]:
@@ -55,7 +58,19 @@ def test_every_text_of_a_page_is_looked_up(qtbot: QtBot, qapp: QApplication, pag
         assert shown_in_english(qapp) == set()
 
 
-@pytest.mark.parametrize("command", ["export", "show_legend", "explain_error", "show_about"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "export",
+        "show_legend",
+        "explain_error",
+        "show_about",
+        "show_palette",
+        "show_settings",
+        "show_shortcuts",
+        "show_help",
+    ],
+)
 def test_every_text_of_a_dialog_is_looked_up(qtbot: QtBot, qapp: QApplication, command: str) -> None:
     with pseudo.brackets(qapp):
         window = make_window(qtbot, qapp)

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from ckpt_gui.core.stats.cache import default_folder
 from ckpt_gui.gui.crash_log import log_folder
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, label
 from ckpt_gui.gui.settings import MOST_RECENTS, Settings
 from ckpt_gui.gui.theme import LEAST_POINTS, MOST_POINTS, SCHEMES, Theme
@@ -81,7 +82,7 @@ class SettingsDialog(QDialog):
         self.layout_box = QComboBox()
         self.layout_box.addItem(self.tr("The one that fits the model"), "")
         for name, title in LAYOUTS.items():
-            self.layout_box.addItem(title, name)
+            self.layout_box.addItem(said(title), name)
         self.layout_box.setToolTip(self.tr("What an export of a checkpoint that is opened from now on goes to"))
         self.offer_box = QCheckBox(self.tr("Offer what was open last time"))
         self.ask_box = QCheckBox(self.tr("Ask before closing while work is running"))
