@@ -45,6 +45,7 @@ class Commands(PlanCommands):
         box.folder_wanted.connect(self.compare_with_folder)
         window.checkpoint_panel.action_wanted.connect(self.trigger)
         window.plan_panel.export_requested.connect(self.export)
+        window.plan_panel.wishes.action_wanted.connect(self.trigger)
 
     # ------------------------------------------------------------------------------------------------------- opening
 

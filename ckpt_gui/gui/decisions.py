@@ -48,6 +48,7 @@ class Decisions:
         config: The config file that it was opened with; empty for the one beside it. Stays as it is.
         salvage: Whether it was opened for what is whole of it only. Stays as it is.
         take: The file of the model that was taken of several in a folder; empty for none. Stays as it is.
+        confirmed: Title and evidence of steps that nothing proves and that the user has agreed to.
     """
 
     policy: Policy = dataclasses.field(default_factory=Policy)
@@ -56,6 +57,7 @@ class Decisions:
     config: str = ""
     salvage: bool = False
     take: str = ""
+    confirmed: frozenset[tuple[str, str]] = frozenset()
 
 
 def taken_again(kept: Decisions, before: Decisions, now: Decisions) -> Decisions:
@@ -98,6 +100,10 @@ def _changes(old: Decisions, new: Decisions) -> Iterator[str]:
     if old.adapter != new.adapter:
         yield "merging of an adapter" if new.adapter else "leaving the adapter out"
     yield from _policy_changes(old.policy, new.policy)
+    for title, _ in sorted(new.confirmed - old.confirmed):
+        yield f"agreeing to “{title.replace('`', '')}”"
+    if old.confirmed - new.confirmed:
+        yield "taking an agreement back"
 
 
 def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:

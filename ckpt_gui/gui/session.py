@@ -19,7 +19,7 @@ from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import Cancelled, Finding
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan import Evidence
+from ckpt_gui.core.plan import Evidence, Step
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.decisions import AdapterChoice, Decisions, taken_again
@@ -147,6 +147,12 @@ class Session(QObject):
     def _push(self, decisions: Decisions) -> None:
         if decisions != self.decisions:
             self.undo_stack.push(Decision(self.follow, self.decisions, decisions))
+
+    def confirm(self, step: Step) -> None:
+        """Agree to a step that nothing proves, or take that back."""
+        if self.snapshot is not None:
+            agreed = self.decisions.confirmed ^ {(step.title, step.evidence)}
+            self._push(dataclasses.replace(self.decisions, confirmed=agreed))
 
     def compare_with(self, name: str) -> None:
         """Compare the checkpoint with another, a config or a known model, in a job; empty: with its own layout."""

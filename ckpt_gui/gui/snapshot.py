@@ -60,6 +60,12 @@ class Snapshot:
     preview: CheckpointIndex | None = None
 
     @property
+    def unconfirmed(self) -> tuple[Step, ...]:
+        """The steps of the export that nothing proves, and that the user has not agreed to."""
+        agreed = self.decisions.confirmed
+        return tuple(s for s in self.export.steps if not s.certain and (s.title, s.evidence) not in agreed)
+
+    @property
     def shown(self) -> CheckpointIndex:
         """What the key tree shows."""
         return self.index if self.preview is None else self.preview

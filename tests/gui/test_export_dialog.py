@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox
 from pytestqt.qtbot import QtBot
@@ -204,6 +204,11 @@ def test_head_counts_can_be_given_but_are_never_guessed(qtbot: QtBot, theme: The
         assert session.snapshot is not None
         assert session.snapshot.decisions.policy.heads == 4
         assert not session.snapshot.export.blocked
+        looked(dialog, qtbot)
+        assert not dialog.export_button.isEnabled()
+        assert "likely" in dialog.export_button.toolTip()
+        (box,) = form.confirm.boxes
+        qtbot.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(5, box.height() // 2))
         looked(dialog, qtbot)
         exported(dialog, qtbot)
         assert dialog.result_page.banner.text.startswith("Written and verified")

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QTreeWidgetItem
+from PySide6.QtWidgets import QApplication, QPushButton, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.fix_command import default_folder, fix_command, unsayable
 from ckpt_gui.gui.panels import plan_changes
+from ckpt_gui.gui.panels.export_check import Check, refusal
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
-from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, EVIDENCE, STEP, VALUES
+from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, EVIDENCE, STEP, SURE, VALUES
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
-from tests.gui.panel_files import llama_folder, make_theme, open_in, session_of
+from tests.builders import safetensors_bytes
+from tests.gui.panel_files import llama_folder, llama_tensors, make_theme, open_in, session_of
 from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
@@ -340,3 +342,56 @@ def test_f6_and_f7_plan_for_the_selection_and_for_all(qtbot: QtBot, qapp: QAppli
     ]  # fmt: skip
     qtbot.keyClick(window, Qt.Key.Key_F7)
     assert len(items(plan)) == 6
+
+
+# ---------------------------------------------------------------------------------------------- guesses, and ways out
+
+
+def test_a_likely_step_wants_a_tick(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
+    with session_of(qtbot, llama_folder(tmp_path / "m", "none", config=None)) as session:
+        session.change_policy(heads=4, kv_heads=2)
+        session.change_target(layout="meta")
+        panel = PlanPanel(session, theme)
+        qtbot.addWidget(panel)
+        panel.resize(1100, 300)
+        panel.show()
+        guess = item_of(panel, "Write the embedding as")
+        assert guess.text(SURE) == "likely: tick it"
+        assert not ticked(guess)
+        assert panel.summary.text().endswith("a likely step wants a tick")
+        assert session.snapshot is not None
+        assert "likely, not certain" in refusal(session.snapshot, Check("x"), overwrite=False)
+        with qtbot.waitSignal(session.changed):
+            guess.setCheckState(CHECK, Qt.CheckState.Checked)
+        assert ticked(item_of(panel, "Write the embedding as"))
+        assert refusal(session.snapshot, Check("x"), overwrite=False) == ""
+        assert session.undo_stack.undoText() == "agreeing to “Write the embedding as output.weight too”"
+        session.undo_stack.undo()
+        assert not ticked(item_of(panel, "Write the embedding as"))
+
+
+def test_a_clash_is_resolved_by_leaving_one_out(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
+    tensors = llama_tensors("none")
+    tensors["_orig_mod.model.norm.weight"] = tensors["model.norm.weight"] * 3
+    folder = llama_folder(tmp_path / "m")
+    (folder / "model.safetensors").write_bytes(safetensors_bytes(tensors))
+    with session_of(qtbot, folder) as session:
+        panel = PlanPanel(session, theme)
+        qtbot.addWidget(panel)
+        panel.resize(1100, 300)
+        panel.show()
+        first = items(panel)[0]
+        assert first.text(CHECK) == "✗"
+        panel.tree.setCurrentItem(first)
+        qtbot.wait(20)
+        ways = [each for each in panel.detail.findChildren(QPushButton) if each.isVisible()]
+        assert [each.text() for each in ways] == [
+            "Leave out model.norm.weight", "Leave out _orig_mod.model.norm.weight",
+        ]  # fmt: skip
+        assert not panel.export_button.isEnabled()
+        qtbot.mouseClick(ways[1], Qt.MouseButton.LeftButton)
+        assert session.snapshot is not None
+        assert session.snapshot.decisions.policy.dropped == {"_orig_mod.model.norm.weight"}
+        assert not session.snapshot.export.blocked
+        session.undo_stack.undo()
+        assert session.snapshot.export.blocked

@@ -80,6 +80,11 @@ def can_be_left(step: Step) -> bool:
     return step.optional or step.id in WISHES
 
 
+def asks_for_tick(step: Step) -> bool:
+    """Return whether a step is done only once the user agrees to it: nothing proves it, and it can not be left out."""
+    return not step.certain and not can_be_left(step)
+
+
 def row_name(row: PlanRow) -> str:
     """Return a name by which a row is known in the next snapshot."""
     return f"step:{row.id}" if isinstance(row, Step) else f"finding:{row.code}:{row.message}"

@@ -121,6 +121,8 @@ def refusal(snapshot: Snapshot | None, check: Check | None, *, overwrite: bool) 
         return said("No checkpoint is open.")
     if snapshot.export.blocked:
         return snapshot.export.blocked[0].message
+    if snapshot.unconfirmed:
+        return said("{step} is likely, not certain: tick it first.").format(step=snapshot.unconfirmed[0].title)
     if check is None:
         return said("The folder is being looked at.")
     if check.problem:

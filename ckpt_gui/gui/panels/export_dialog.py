@@ -109,6 +109,7 @@ class ExportDialog(QDialog):
         form.place.folder_changed.connect(self._on_folder)
         form.place.browse_requested.connect(self._browse)
         form.place.overwrite_changed.connect(self._enable)
+        form.confirm.confirmed.connect(self._session.confirm)
         form.carried.base_requested.connect(self.base.choose)
         form.carried.base_dropped.connect(self.base.drop)
         self.base.failed.connect(self._base_failed)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.panels.export_choices import ChoicesCard
+from ckpt_gui.gui.panels.export_confirm import ConfirmCard
 from ckpt_gui.gui.panels.export_findings import FindingsCard, OutcomeBanner
 from ckpt_gui.gui.panels.export_place import PlaceCard
 from ckpt_gui.gui.panels.parts import Card, button
@@ -23,6 +24,7 @@ class ExportForm(QScrollArea):
         choices: What to write.
         place: Where to.
         banner: What stands in the way.
+        confirm: What wants a tick.
     """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -32,12 +34,12 @@ class ExportForm(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.banner = OutcomeBanner(theme)
         self.choices, self.place, self.carried = ChoicesCard(), PlaceCard(theme), CarriedCard()
-        self.findings = FindingsCard(theme)
+        self.findings, self.confirm = FindingsCard(theme), ConfirmCard()
         body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, GRID)
         column.setSpacing(12)
-        for card in (self.banner, self.choices, self.place, self.carried, self.findings):
+        for card in (self.banner, self.confirm, self.choices, self.place, self.carried, self.findings):
             column.addWidget(card)
         column.addStretch(1)
         self.setWidget(body)
@@ -46,6 +48,7 @@ class ExportForm(QScrollArea):
         """Show the decisions and what follows from them."""
         self.choices.show_snapshot(snapshot)
         self.carried.show_snapshot(snapshot)
+        self.confirm.show_snapshot(snapshot)
         findings = snapshot.export.findings
         self.findings.show_findings([finding for finding in findings if not finding.blocking])
         self.banner.show_blocking([finding for finding in findings if finding.blocking])

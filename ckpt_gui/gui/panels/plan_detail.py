@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
@@ -12,14 +12,23 @@ from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, sentence
+from ckpt_gui.gui.models.resolutions import Resolution
+from ckpt_gui.gui.panels.parts import FlowLayout, button, clear
 from ckpt_gui.gui.panels.plan_changes import ChangesTree
+from ckpt_gui.gui.panels.plan_wishes import words
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, breakable, heading, plain_label, quoted
 
 
 class StepDetail(QScrollArea):
-    """Tells of one row."""
+    """Tells of one row.
+
+    Signals:
+        way_chosen(resolution): A way out of what blocks was pressed.
+    """
+
+    way_chosen = Signal(object)
 
     def __init__(self, jobs: JobManager, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -34,13 +43,26 @@ class StepDetail(QScrollArea):
         column.setSpacing(GRID // 2)
         for label in (self.title, self.evidence, self.reason):
             column.addWidget(label)
+        self.ways = FlowLayout()
+        column.addLayout(self.ways)
         column.addSpacing(GRID // 2)
         column.addWidget(self.changes)
         column.addStretch(1)
         self.setWidget(body)
 
-    def show_row(self, row: PlanRow | None, export: Export | None) -> None:
-        """Tell of a row of an export; without a row, that nothing has to be changed."""
+    def show_row(self, row: PlanRow | None, export: Export | None, ways: tuple[Resolution, ...] = ()) -> None:
+        """Tell of a row of an export; without a row, that nothing has to be changed.
+
+        Args:
+            row: The row.
+            export: What it is a part of.
+            ways: What can be done about it, where it blocks.
+        """
+        clear(self.ways)
+        for way in ways:
+            press = button(words(way).replace("&", "&&"), tip=self.tr("A way out of what blocks the export"))
+            press.clicked.connect(lambda _=False, way=way: self.way_chosen.emit(way))
+            self.ways.addWidget(press)
         if isinstance(row, Finding):
             self._tell(quoted(row.message), quoted(fix_words(row)), "")
             self.changes.show_keys(row.keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
@@ -18,9 +18,11 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import check_command, fix_command, unsayable
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import PlanRow
+from ckpt_gui.gui.models.resolutions import Resolution, resolutions
 from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plan_detail import StepDetail
 from ckpt_gui.gui.panels.plan_steps import StepList
+from ckpt_gui.gui.panels.plan_wishes import PlanWishes
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
@@ -44,6 +46,7 @@ class PlanPanel(QWidget):
         super().__init__(parent)
         self._session, self._theme = session, theme
         self._ticked: list[str] = []
+        self.wishes = PlanWishes(session, self)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(0)
@@ -63,6 +66,9 @@ class PlanPanel(QWidget):
         self.only_button.clicked.connect(lambda: self.show_steps_of(None))
         self.preview_box.toggled.connect(session.set_preview)
         self.tree.chosen.connect(self._on_selected)
+        self.tree.customContextMenuRequested.connect(self._on_menu)
+        self.tree.itemActivated.connect(lambda _item, _column: self._on_activated())
+        self.detail.way_chosen.connect(self.wishes.resolve)
         self.copy_button.clicked.connect(self._copy_command)
         self.export_button.clicked.connect(self.export_requested)
         session.changed.connect(self._show)
@@ -122,7 +128,8 @@ class PlanPanel(QWidget):
             self.preview_box.setChecked(snapshot is not None and snapshot.preview is not None)
         rows: list[PlanRow] = [*snapshot.export.blocked, *snapshot.steps] if snapshot else []
         rows = [row for row in rows if self._only is None or isinstance(row, Finding) or self._only & set(row.keys)]
-        self.tree.show_rows(rows, snapshot.decisions.policy.skip if snapshot else ())
+        skipped = snapshot.decisions.policy.skip if snapshot else ()
+        self.tree.show_rows(rows, skipped, snapshot.unconfirmed if snapshot else ())
         self.tree.setVisible(bool(rows) or snapshot is None)
         self._show_buttons(snapshot)
         self._show_summary(snapshot)
@@ -145,6 +152,8 @@ class PlanPanel(QWidget):
             text += self.tr(" · 1 finding blocks the export")
         elif blocked:
             text += self.tr(" · {n} findings block the export").format(n=blocked)
+        elif snapshot.unconfirmed:
+            text += self.tr(" · a likely step wants a tick")
         self.summary.setText(text)
         self.summary.setAccessibleName(text)
         whole = not blocked and not any(snapshot.diff.counts.get(name) for name in ("missing", "shape", "error"))
@@ -155,7 +164,7 @@ class PlanPanel(QWidget):
         """Show the selected row in full. Without one the list has all the room, and its evidence column."""
         row = self.tree.row()
         self.detail.setVisible(snapshot is not None and (row is not None or self.tree.topLevelItemCount() == 0))
-        self.detail.show_row(row, snapshot.export if snapshot else None)
+        self.detail.show_row(row, snapshot.export if snapshot else None, self._ways())
 
     def show_steps_of(self, keys: Collection[str] | None) -> None:
         """List only the steps that concern some tensors, by their full keys; None lists all."""
@@ -193,17 +202,23 @@ class PlanPanel(QWidget):
 
     def _act_on_ticks(self) -> None:
         ticked, self._ticked = self._ticked, []
-        for name in ticked:
-            if name == "cast":
-                self._session.change_target(dtype="keep")
-            elif name == "assigned":
-                self._session.change_policy(assigned_only=False)
-            elif name == "merge":
-                self._session.unmerge()
-            elif name == "drop":
-                self._session.change_policy(dropped=frozenset())
-            else:
-                self._session.change_policy(skip=self._session.decisions.policy.skip ^ {name})
+        snapshot = self._session.snapshot
+        for step in snapshot.steps if snapshot else ():
+            if step.id in ticked:
+                self.wishes.tick(step)
+
+    def _ways(self) -> tuple[Resolution, ...]:
+        """Return the ways out of the selected row."""
+        row, snapshot = self.tree.row(), self._session.snapshot
+        return resolutions(row, snapshot.export) if isinstance(row, Finding) and snapshot is not None else ()
+
+    def _on_menu(self, point: QPoint) -> None:
+        self.wishes.open_menu(self._ways(), self.tree.viewport(), point)
+
+    def _on_activated(self) -> None:
+        item = self.tree.currentItem()
+        if item is not None:
+            self._on_menu(self.tree.visualItemRect(item).bottomLeft())
 
     def _copy_command(self) -> None:
         snapshot = self._session.snapshot

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, Q
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.plan import Step
 from ckpt_gui.gui.models.card import fix_words
-from ckpt_gui.gui.models.plan_rows import PlanRow, can_be_left, row_name, sentence
+from ckpt_gui.gui.models.plan_rows import PlanRow, asks_for_tick, can_be_left, row_name, sentence
 from ckpt_gui.gui.panels.plan_detail import why
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.check_tree import CheckTree, WrapDelegate
@@ -47,6 +47,7 @@ class StepList(CheckTree):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self._set_columns()
         self.itemChanged.connect(self._on_changed)
         self.itemSelectionChanged.connect(self.chosen)
@@ -87,15 +88,25 @@ class StepList(CheckTree):
 
     # ------------------------------------------------------------------------------------------------------- showing
 
-    def show_rows(self, rows: Sequence[PlanRow], skipped: Collection[str]) -> None:
-        """Show rows; the one that was selected stays so if it is still there."""
+    def show_rows(self, rows: Sequence[PlanRow], skipped: Collection[str], unsure: Collection[Step] = ()) -> None:
+        """Show rows; the one that was selected stays so if it is still there.
+
+        Args:
+            rows: The rows.
+            skipped: Ids of steps that are ticked off.
+            unsure: Steps that want a tick, as nothing proves them.
+        """
         before = self.row()
         name = row_name(before) if before is not None else ""
         with QSignalBlocker(self):
             self.clear()
             self._rows = list(rows)
             for row in rows:
-                made = self._finding(row) if isinstance(row, Finding) else self._step(row, row.id in skipped)
+                made = (
+                    self._finding(row)
+                    if isinstance(row, Finding)
+                    else self._step(row, row.id in skipped, row in unsure)
+                )
                 self.addTopLevelItem(made)
             again = next((n for n, row in enumerate(rows) if row_name(row) == name), None)
             item = self.topLevelItem(again) if again is not None else None
@@ -109,23 +120,24 @@ class StepList(CheckTree):
         index = self.indexOfTopLevelItem(items[0]) if items else -1
         return self._rows[index] if 0 <= index < len(self._rows) else None
 
-    def _step(self, step: Step, skipped: bool) -> QTreeWidgetItem:
+    def _step(self, step: Step, skipped: bool, unsure: bool) -> QTreeWidgetItem:
         tr = self.tr
+        asks = asks_for_tick(step)
         values = tr("change") if step.changes_values else tr("same")
-        sure = tr("certain") if step.certain else tr("likely")
+        sure = tr("certain") if step.certain else tr("likely: tick it") if unsure and asks else tr("likely")
         evidence = sentence(quoted(step.evidence))
         item = QTreeWidgetItem(["", quoted(step.title), count_text(step.count), values, sure, evidence])
-        item.setCheckState(CHECK, Qt.CheckState.Unchecked if skipped else Qt.CheckState.Checked)
+        item.setCheckState(CHECK, Qt.CheckState.Unchecked if skipped or (unsure and asks) else Qt.CheckState.Checked)
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        item.setFlags(flags | Qt.ItemFlag.ItemIsUserCheckable if can_be_left(step) else flags)
-        item.setToolTip(CHECK, why(step))
+        item.setFlags(flags | Qt.ItemFlag.ItemIsUserCheckable if can_be_left(step) or asks else flags)
+        item.setToolTip(CHECK, tr("Likely, not certain: tick it once you have looked at it") if asks else why(step))
         item.setToolTip(STEP, tip_text(quoted(step.title)))
         item.setToolTip(EVIDENCE, tip_text(evidence, 600))
         item.setTextAlignment(COUNT, _RIGHT)
         for column, told, role in ((VALUES, step.changes_values, "violet"), (SURE, not step.certain, "orange")):
             item.setForeground(column, QBrush(self._colours.color(role if told else "muted")))
         item.setForeground(EVIDENCE, QBrush(self._colours.color("muted")))
-        _name_cells(item, tr("left out") if skipped else tr("done"))
+        _name_cells(item, tr("left out") if skipped else tr("wants a tick") if unsure and asks else tr("done"))
         return item
 
     def _finding(self, finding: Finding) -> QTreeWidgetItem:
