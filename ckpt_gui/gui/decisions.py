@@ -70,7 +70,7 @@ def taken_again(kept: Decisions, before: Decisions, now: Decisions) -> Decisions
     """
     policy = kept.policy if kept.policy != before.policy else now.policy
     target = kept.target if kept.target != before.target else now.target
-    return dataclasses.replace(now, policy=policy, target=target)
+    return dataclasses.replace(now, policy=policy, target=target, confirmed=kept.confirmed)
 
 
 def decision_words(old: Decisions, new: Decisions) -> str:
