@@ -125,15 +125,17 @@ def _query(args: argparse.Namespace) -> Query:
 
 
 def _passing(plan: Plan, query: Query) -> list[TensorRef]:
-    entries = [entry for entry in plan.weights if query.matches(_subject(entry))]
+    entries = [entry for entry in plan.weights if query.matches(_subject(plan, entry))]
     if plan.weights and not entries:
         raise CheckpointError("missing-tensor", f"No tensor passes the filter {safe_text(query.text)}.")
     return [entry.ref for entry in entries]
 
 
-def _subject(entry: Entry) -> Subject:
+def _subject(plan: Plan, entry: Entry) -> Subject:
     ref = entry.ref
-    return subject((ref.key, entry.key), "", ref.dtype, ref.shape, ref.nbytes, ref.file)
+    blocks = plan.source.blocks.get(ref.key)
+    dtype = blocks.kind.lower() if blocks else ref.dtype
+    return subject((ref.key, entry.key), "", dtype, ref.shape, ref.nbytes, ref.file)
 
 
 def _draw(view: View, args: argparse.Namespace, kept: tuple[str, ...]) -> None:

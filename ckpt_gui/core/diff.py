@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ckpt_gui.core.entry import Entry
@@ -43,6 +43,7 @@ class Row:
         nbytes: Bytes in the file; 0 if missing.
         ref: The stored tensor; None if missing.
         note: Why it is so, in a sentence; may be empty.
+        blocks: Name of the blocks of a quantised tensor whose numbers can be read, such as `q4_k`.
     """
 
     state: State
@@ -54,6 +55,12 @@ class Row:
     nbytes: int
     ref: TensorRef | None
     note: str = ""
+    blocks: str = ""
+
+    @property
+    def type_name(self) -> str:
+        """The element type, or what the elements are packed into: bytes are no type for people."""
+        return self.blocks or self.dtype
 
     @property
     def path(self) -> str:
@@ -96,6 +103,8 @@ def diff_expected(export: Export) -> Diff:
     rows += _missing(plan, export, shapes)
     order = {id(r): n for n, r in enumerate(plan.source.refs)}
     rows.sort(key=lambda r: order[id(r.ref)] if r.ref is not None else len(order))
+    if packed := plan.source.blocks:
+        rows = [replace(r, blocks=packed[r.ref.key].kind.lower()) if r.ref and r.ref.key in packed else r for r in rows]
     return Diff(tuple(rows), Counter(r.state for r in rows))
 
 

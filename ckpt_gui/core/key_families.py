@@ -143,7 +143,7 @@ class FamilyTree(RowTree):
             _expected(rows, self.title(node)),
             len(shapes),
             tuple(_span(sizes) for sizes in zip(*known, strict=True)) if len(ranks) == 1 else None,
-            tuple(name for name, _ in Counter(map(attrgetter("dtype"), rows)).most_common()),
+            tuple(name for name, _ in Counter(map(attrgetter("type_name"), rows)).most_common()),
             tuple(dict.fromkeys([row.ref.file for row in rows if row.ref is not None])),
         )
 

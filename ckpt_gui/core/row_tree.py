@@ -159,6 +159,10 @@ class RowTree:
             node = node.parent
         return self._first(self.root, marks, forward)
 
+    def first_row(self, node: Node, states: Collection[str]) -> Node | None:
+        """Return the first row of a node in one of the states, in tree order."""
+        return self._first(node, self._marks(frozenset(states)), True)
+
     def _marks(self, states: frozenset[str]) -> bytes:
         """Return 1 for each row in one of the states, 0 for the others, in the order of the keys."""
         if self._marked[0] != states:

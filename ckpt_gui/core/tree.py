@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.filtering import Query, Subject, subject
 from ckpt_gui.core.key_families import FamilyTree
-from ckpt_gui.core.row_tree import FIRST, RowTree
+from ckpt_gui.core.row_tree import CODE, FIRST, RowTree
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})
@@ -47,7 +47,9 @@ class CheckpointIndex(RowTree):
         keys = [name.replace(".", FIRST) for name in names]
         order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
         super().__init__(rows, order, [keys[number] for number in order])
+        self._by_number = bytes([CODE[row.state] for row in rows])
         self._subjects: list[Subject] | None = None
+        self._families: FamilyTree | None = None
 
     def only(self, numbers: Sequence[int]) -> RowTree:
         """Return a tree of some of the rows, by their numbers."""
@@ -56,10 +58,20 @@ class CheckpointIndex(RowTree):
 
     def families(self, numbers: Sequence[int] | None = None) -> FamilyTree:
         """Return all rows, or some of them by their numbers, as families of keys that differ in numbers only."""
-        places: Sequence[int] = range(len(self.rows))
         if numbers is not None:
-            places = sorted([self._position[number] for number in numbers])
-        return FamilyTree(self.rows, self._order, self._keys, places)
+            return FamilyTree(self.rows, self._order, self._keys, sorted([self._position[n] for n in numbers]))
+        if self._families is None:
+            self._families = FamilyTree(self.rows, self._order, self._keys, range(len(self.rows))).prepare()
+        return self._families
+
+    @property
+    def knows_families(self) -> bool:
+        """Whether the families of all rows are known already."""
+        return self._families is not None
+
+    def codes(self, numbers: Sequence[int]) -> bytes:
+        """Return the codes of the states of some rows, by their numbers."""
+        return bytes(map(self._by_number.__getitem__, numbers))
 
     def place(self, number: int) -> str:
         """Return the name under which a row stands in the tree; `find` takes it."""
@@ -97,7 +109,7 @@ def _subject(row: Row) -> Subject:
     shape = row.expected_shape if row.shape is None else row.shape
     names = (row.key, row.expected) if row.key and row.expected and row.key != row.expected else (row.path,)
     file = row.ref.file if row.ref is not None else ""
-    return subject(names, row.state, row.dtype, shape, row.nbytes, file)
+    return subject(names, row.state, row.type_name, shape, row.nbytes, file)
 
 
 def _names(row: Row) -> tuple[str, ...]:

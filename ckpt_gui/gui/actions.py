@@ -162,7 +162,16 @@ ACTIONS: tuple[Spec, ...] = (
         needs="open",
         tip="Group the tensors by their names",
     ),
-    Spec("list", "As a &list", "show_as", ("Ctrl+2",), argument="list", needs="open", tip="One row a tensor"),
+    Spec("list", "As a flat &list", "show_as", ("Ctrl+2",), argument="flat", needs="open", tip="One row a tensor"),
+    Spec(
+        "families",
+        "As &families",
+        "show_as",
+        ("Ctrl+3",),
+        argument="families",
+        needs="open",
+        tip="One row for all tensors whose names differ in numbers only",
+    ),
     Spec(
         "theme-system",
         "As the &system",
@@ -267,7 +276,8 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "copy-view", "-", "drop", "-", "find", "-", "settings")),
     ("&View", (
-        "next", "previous", "findings", "-", "tree", "list", "expand", "collapse", "-", "PAGES", "DOCKS", "-", "THEME",
+        "next", "previous", "findings", "-", "tree", "list", "families", "expand", "collapse", "COLUMNS", "-", "PAGES",
+        "DOCKS", "-", "THEME",
     )),
     ("F&ix", (
         "fix", "export", "fix-export", "-", "plan-all", "plan-selection", "preview", "-", "check-values", "-",

@@ -9,12 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
+from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.pages import HasDifferences, HasParts
 from ckpt_gui.gui.panels.notices import Choice
-from ckpt_gui.gui.panels.tree_view import MAX_EXPANDED
+from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED
 from ckpt_gui.gui.plan_commands import PlanCommands
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.window_state import state_of, view_command
+from ckpt_gui.gui.wording import count_text
 
 ADAPTERS = "Adapters (adapter_config.json adapter_model.* *.safetensors *.pt *.pth *.bin);;All files (*)"
 FILES = "Checkpoints (*.safetensors *.pt *.pth *.bin *.ckpt *.json);;All files (*)"
@@ -161,11 +163,11 @@ class Commands(PlanCommands):
 
     def copy_keys(self) -> None:
         """Copy the selected keys."""
-        self._window.tree_panel.view.copy_keys()
+        self._window.tree_panel.copying.copy_keys()
 
     def copy_rows(self) -> None:
         """Copy the selected rows."""
-        self._window.tree_panel.view.copy_rows()
+        self._window.tree_panel.copying.copy_rows()
 
     def toggle_dropped(self) -> None:
         """Leave the selected extra tensors out of the export, or take them in again."""
@@ -190,24 +192,24 @@ class Commands(PlanCommands):
         walked = page if isinstance(page, HasDifferences) else self._window.tree_panel.view
         walked.step(forward=forward)
 
-    def show_as(self, mode: str) -> None:
-        """Show the keys as a tree or as a list."""
-        self._window.tree_panel.set_flat(mode == "list")
+    def show_as(self, mode: Mode) -> None:
+        """Show the keys as a tree, as a flat list, or as families."""
+        self._window.tree_panel.set_mode(mode)
 
     def unfold_selection(self) -> None:
         """Unfold the selected groups and all in them; ask where that is much."""
-        view = self._window.tree_panel.view
-        rows = view.rows_below_selection()
-        if rows <= MAX_EXPANDED:
-            view.unfold_selection()
+        panel = self._window.tree_panel
+        rows = panel.rows_below_selection()
+        if rows <= MOST_UNASKED:
+            panel.unfold_selection()
             return
-        text = self.tr("That unfolds {number} rows, which takes a while.").format(number=f"{rows:,}")
-        choice = Choice(self.tr("Unfold them all"), view.unfold_selection)
+        text = self.tr("That unfolds {number} rows, which takes a while.").format(number=count_text(rows))
+        choice = Choice(self.tr("Unfold them all"), panel.unfold_selection)
         self._window.notices.show_notice("unfold", "info", text, (choice,))
 
     def fold_selection(self) -> None:
         """Fold the selected groups, or those of the selected tensors."""
-        self._window.tree_panel.view.fold_selection()
+        self._window.tree_panel.fold_selection()
 
     def check_values(self) -> None:
         """Turn to the page that reads every weight, and start."""

@@ -164,6 +164,15 @@ class Settings:
         """Put a filter first."""
         self._set("filters", [text, *(f for f in self.filters() if f != text)][: self.num_filters])
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the key tree, one word each in their order; empty for the usual ones."""
+        return self._list("view/columns")
+
+    def keep_columns(self, words: list[str]) -> None:
+        """Remember the columns of the key tree."""
+        self._set("view/columns", words)
+
     def targets(self) -> list[str]:
         """Return where exports went last, newest first: a killed one has left something beside its folder."""
         return self._list("targets")[:NUM_TARGETS]

@@ -25,6 +25,7 @@ from ckpt_gui.gui.models.beside_rows import beside_rows
 from ckpt_gui.gui.models.card import CheckpointCard, checkpoint_card
 from ckpt_gui.gui.models.overview import Overview, whole
 from ckpt_gui.gui.models.plan_rows import all_steps
+from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM
 
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
 
@@ -135,6 +136,8 @@ def make_snapshot(
     diff = diff_expected(export)
     shown = beside_rows(diff, beside) if beside is not None else diff
     index = CheckpointIndex(shown.rows, tree_places(export, shown.rows))
+    if len(shown.rows) >= FAMILIES_FROM:
+        index.families()  # in the job that this is for so many, and shown first
     steps = all_steps(export, _unskipped(source, decisions, evidence))
     made = Snapshot(
         source, decisions, plan, export, diff, index, checkpoint_card(export, beside), whole(index), steps, beside

@@ -89,6 +89,8 @@ QTreeView:focus, QTableView:focus, QListView:focus { border-color: @focus; }
 QTreeView::item { padding: 2px 4px; border: none; border-top: 1px solid transparent;
   border-bottom: 1px solid transparent; }
 QTreeView::item:hover { background: @hover; }
+QTableView[keys="true"]::item { padding: 0 4px; border: none; }
+QTableView[keys="true"]::item:selected { background: @selection; color: @text; }
 QTreeView::item:selected { background: @selection; color: @text; }
 QTreeView::item:selected:focus, QTreeView::item:selected:active { border-color: @focus; }
 QTreeView::branch:selected { background: @selection; }

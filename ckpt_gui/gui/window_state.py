@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import joined
+from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.pages import HasParts
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
 
 VERSION = 1
-VIEWS = ("tree", "list", "plan", "export")
+MODES: dict[str, Mode] = {"tree": "tree", "list": "flat", "flat": "flat", "families": "families"}  # words of --view
+VIEWS = (*MODES, "plan", "export")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class WindowState:
     Attributes:
         path: The checkpoint; absolute.
         page: Name of the page.
-        mode: `list` if the keys stand in a list; else empty.
+        mode: How the keys are shown without a filter, if the user has chosen that: `tree`, `flat` or `families`.
         filter: What stands in the filter box.
         select: Key of the selected tensor.
         against: What it is compared with.
@@ -53,7 +55,7 @@ def state_of(window: MainWindow) -> WindowState | None:
     return WindowState(
         path=os.path.abspath(session.path),
         page=window.page_tabs.current_name,
-        mode="list" if window.tree_panel.model.flat and not filtered else "",
+        mode=window.tree_panel.chosen_mode,
         filter=filtered,
         select=rows[0].path if rows else "",
         against=session.reference.name,
@@ -122,8 +124,8 @@ def reopen(window: MainWindow, state: WindowState) -> None:
     """Open what a state names, and show it as it was."""
     view = state.page if state.page != "tensors" else ""
     once(window, lambda: arrange(window, state.select, state.filter, view or None, state.against))
-    if state.mode:
-        once(window, lambda: window.commands.show_as(state.mode))
+    if mode := MODES.get(state.mode):
+        once(window, lambda: window.commands.show_as(mode))
     window.open_path(state.path, config=state.config or None)
 
 
@@ -136,15 +138,16 @@ def arrange(
         window: The window.
         select: Key of the tensor to select.
         text: Text for the filter box.
-        view: `tree`, `list`, `plan`, `export`, the name of a page (or `page/part`) or of a tab of the inspector.
+        view: `tree`, `list`, `families`, `plan`, `export`, the name of a page (or `page/part`), or of a tab of the
+            inspector.
         against: What to compare with.
     """
     if window.session.snapshot is None:
         return
     if against:
         window.commands.compare_with(against)
-    if view in ("tree", "list"):
-        window.commands.show_as(view)
+    if mode := MODES.get(view or ""):
+        window.commands.show_as(mode)
     if text:
         window.tree_panel.set_filter(text)
     if select and not window.tree_panel.select_key(select):

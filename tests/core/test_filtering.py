@@ -128,7 +128,7 @@ def test_states_are_all_known() -> None:
     [
         ("wq dytpe:bf16", 3, "`dytpe:bf16` at character 4 of the filter: there is no dytpe:; did you mean dtype:?"),
         ("xyzzy:1", 0, "there is no xyzzy:. Put a name with a colon in quotes."),
-        ("dtype:bf17", 0, "bf17 is no type; there is bf16, fp16, fp32, fp64, fp8 and more."),
+        ("dtype:bf17", 0, "bf17 is no type; there is bf16, fp16, fp32, fp64, fp8, q4_k and more."),
         ("state:nonsense", 0, "nonsense is no state; there is error, missing,"),
         ("part:legs", 0, "legs is no part of a model; there is embedding, head,"),
         ("shape:(_, 4096)", 0, "write (_,4096) without spaces"),

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui import language
 from ckpt_gui.gui.language import Templates, local, said
+from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.resources import SAMPLE, resource
 from tests.gui import pseudo
 from tests.gui.windows import make_window
@@ -52,7 +53,7 @@ def test_every_text_of_a_page_is_looked_up(qtbot: QtBot, qapp: QApplication, pag
         window.open_path(str(resource(SAMPLE)))
         qtbot.waitUntil(lambda: window.session.snapshot is not None)
         window.page_tabs.show_page(page)
-        window.tree_panel.view.selectAll()
+        window.tree_panel.view.current.selectAll()
         qtbot.waitUntil(lambda: not window.session.jobs.running())
 
         assert shown_in_english(qapp) == set()
@@ -162,10 +163,10 @@ def test_figures_are_shown_as_the_locale_writes_them_and_copied_as_programs_read
     window = make_window(qtbot, qapp)
     window.open_path(str(resource(SAMPLE)))
     qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    window.tree_panel.set_flat(True)
+    window.tree_panel.set_mode("flat")
     view = window.tree_panel.view
     window.tree_panel.select_key("model._orig_mod.tok_embeddings.weight")
-    assert view.model().index(view.currentIndex().row(), 5).data() == "24,0 KiB"
+    assert view.currentIndex().siblingAtColumn(Column.SIZE).data() == "24,0 KiB"
 
-    view.copy_rows()
+    window.tree_panel.copying.copy_rows()
     assert "24,0" not in QApplication.clipboard().text()

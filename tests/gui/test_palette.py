@@ -56,7 +56,7 @@ def test_every_action_is_in_the_palette(full: MainWindow) -> None:
 def test_letters_find_a_command_and_return_does_it(full: MainWindow, qtbot: QtBot) -> None:
     palette = palette_of(full)
     qtbot.keyClicks(palette.box, "alist")
-    assert texts(palette)[0] == "As a list"
+    assert texts(palette)[0] == "As a flat list"
     assert texts(palette, 1)[0] == "View"
     assert texts(palette, 2)[0] == "Ctrl+2"
     qtbot.keyClick(palette.box, Qt.Key.Key_Return)

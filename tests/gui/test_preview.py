@@ -104,6 +104,6 @@ def test_a_group_of_the_preview_is_told_in_figures(window: MainWindow) -> None:
     panel, tabs = window.tree_panel, window.inspector_panel
     panel.clear_filter()
     place = next(n for n in range(panel.model.rowCount()) if panel.model.index(n, Column.KEY).data() == "model")
-    panel.view.setCurrentIndex(panel.model.index(place, 0))
+    panel.view.tree.setCurrentIndex(panel.model.index(place, 0))
     texts = [each.text() for each in tabs.findChildren(QLabel) if each.isVisible()]
     assert any("29 tensors" in text for text in texts) or "29" in texts, texts

@@ -227,7 +227,7 @@ def test_keys_are_not_given_twice(window: MainWindow) -> None:
 
 def test_new_shortcuts_act(qtbot: QtBot, qapp: QApplication) -> None:
     window = make_window(qtbot, qapp, source())
-    view = window.tree_panel.view
+    view = window.tree_panel.view.tree
     window.actions_by_id["collapse"].trigger()
     assert view.unfolded() == set()
     window.actions_by_id["expand"].trigger()

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.models.lazy_rows import BLOCK, NEAR
-from ckpt_gui.gui.models.tree_columns import Column
+from ckpt_gui.gui.models.lazy_rows import BLOCK
+from ckpt_gui.gui.models.tree_columns import Column, Mode
 from ckpt_gui.gui.panels import tree_filter
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.settings import Settings
@@ -76,7 +76,8 @@ def test_a_filter_without_hits_says_so_and_offers_a_way_out(panel: TreePanel, qt
     panel.set_filter("nothing-like-this")
     assert panel._stack.currentWidget() is panel._nothing
     qtbot.mouseClick(panel._clear, Qt.MouseButton.LeftButton)
-    assert panel._stack.currentWidget() is panel.view
+    assert panel._stack.currentWidget() is not panel._nothing
+    assert panel.view.isVisible()
 
 
 def test_a_filter_over_many_rows_runs_in_a_job(panel: TreePanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +108,12 @@ def test_selection_is_told_and_survives_filter_and_layout(panel: TreePanel) -> N
 
 def test_unfolded_groups_stay_unfolded(panel: TreePanel) -> None:
     def unfolded() -> set[str]:
-        return panel.view.unfolded()
+        return panel.view.tree.unfolded()
 
     before = unfolded()
     assert before, "a small tree is unfolded on opening"
-    panel.view.collapseAll()
-    panel.view.expand(panel.model.index(0, 0))
+    panel.view.tree.collapseAll()
+    panel.view.tree.expand(panel.model.index(0, 0))
     one = unfolded()
     assert len(one) == 1
     panel._session.change_target(layout="same")
@@ -148,9 +149,9 @@ def test_layout_combo_asks_the_session(panel: TreePanel, qtbot: QtBot) -> None:
 
 def test_keys_and_rows_are_copied(panel: TreePanel) -> None:
     panel.select_key(WQ)
-    panel.view.copy_keys()
+    panel.copying.copy_keys()
     assert QGuiApplication.clipboard().text() == WQ
-    panel.view.copy_rows()
+    panel.copying.copy_rows()
     assert QGuiApplication.clipboard().text().split("\t")[:2] == ["transform", WQ]
 
 
@@ -199,7 +200,7 @@ def test_selection_size_is_told(window: MainWindow) -> None:
 def test_escape_in_the_tree_shows_everything_again(window: MainWindow, qtbot: QtBot) -> None:
     panel = window.tree_panel
     panel.set_filter("wq")
-    qtbot.keyClick(panel.view, Qt.Key.Key_Escape)
+    qtbot.keyClick(panel.view.tree, Qt.Key.Key_Escape)
     assert panel.filter_box.text() == ""
     assert not panel.model.flat
 
@@ -208,7 +209,7 @@ def test_showing_everything_again_lets_go_of_the_step(window: MainWindow, qtbot:
     plan = window.plan_panel.tree
     plan.setCurrentItem(plan.topLevelItem(1))
     assert window.tree_panel.only
-    qtbot.keyClick(window.tree_panel.view, Qt.Key.Key_Escape)
+    qtbot.keyClick(window.tree_panel.view.list, Qt.Key.Key_Escape)
     assert plan.selectedItems() == []
     assert window.tree_panel.only == ""
 
@@ -222,10 +223,10 @@ def test_a_filter_that_hides_the_selection_empties_the_status(window: MainWindow
 
 def test_each_name_gets_the_room_that_it_needs(window: MainWindow) -> None:
     window.resize(2200, 900)
-    view = window.tree_panel.view
-    view.share_room()
+    panel = window.tree_panel
+    panel.columns.share_room()
     for column in (Column.KEY, Column.EXPECTED):
-        assert view.header().sectionSize(column) >= view.sizeHintForColumn(column)
+        assert panel.view.tree.header().sectionSize(column) >= panel.view.tree.sizeHintForColumn(column)
 
 
 def many(qtbot: QtBot, qapp: QApplication, count: int) -> MainWindow:
@@ -235,42 +236,39 @@ def many(qtbot: QtBot, qapp: QApplication, count: int) -> MainWindow:
 
 
 def test_a_large_group_goes_on_where_its_end_comes_into_sight(qtbot: QtBot, qapp: QApplication) -> None:
-    view = many(qtbot, qapp, 8 * BLOCK).tree_panel.view
+    panel = many(qtbot, qapp, 8 * BLOCK).tree_panel
+    panel.set_mode("tree")
+    view = panel.view.tree
     group = view.keys.index(0, 0)
-    view._expand(group)
+    view.unfold_one(group)
     known = view.keys.rowCount(group)
     assert BLOCK <= known <= 4 * BLOCK, "Qt itself asks for a block or two"
     view.scrollTo(view.keys.index(known - 1, 0, group))
     qtbot.waitUntil(lambda: view.keys.rowCount(group) > known)
 
 
-def test_the_next_difference_is_found_beyond_what_is_shown(qtbot: QtBot, qapp: QApplication) -> None:
+@pytest.mark.parametrize("mode", ["tree", "flat", "families"])
+def test_the_next_difference_is_found_beyond_what_is_shown(qtbot: QtBot, qapp: QApplication, mode: Mode) -> None:
     panel = many(qtbot, qapp, BLOCK + 7).tree_panel
-    panel.set_flat(True)
+    panel.set_mode(mode)
+    assert panel.mode == mode
     assert panel.select_key("a.k00000")
     panel.view.step(forward=False)
     assert [row.path for row in panel.view.selected_rows()] == ["b.last"]
+    panel.view.step(forward=True)
+    assert [row.path for row in panel.view.selected_rows()] == ["a.k00000"]
 
 
-def test_everything_below_is_unfolded(window: MainWindow) -> None:
-    view = window.tree_panel.view
-    view.collapseAll()
-    group = view.keys.index(0, 0)
-    view._unfold_below(group)
-    assert len(view.unfolded()) == 8
-
-
-def test_a_selection_far_down_a_long_list_stays_chosen_and_is_not_gone_to(qtbot: QtBot, qapp: QApplication) -> None:
-    window = many(qtbot, qapp, NEAR + 3_000)
-    panel = window.tree_panel
-    keys = [row.path for row in panel.model.tree.rows]
-    for place in (NEAR + 2_500, 2_100):
-        panel.set_flat(False)
-        assert panel.select_key(keys[place])
-        panel.set_flat(True)
-        assert panel.model.rowCount() <= NEAR, "a view lays out every row that it knows of"
-        assert panel.selection._row is panel.model.tree.rows[place]
-        assert panel.view.currentIndex().isValid() == (place < NEAR)
+def test_a_selection_far_down_is_gone_to_in_every_mode(qtbot: QtBot, qapp: QApplication) -> None:
+    panel = many(qtbot, qapp, 8 * BLOCK).tree_panel
+    key = panel.model.tree.rows[8 * BLOCK - 3].path
+    assert panel.mode == "families", "the default for so many"
+    assert panel.select_key(key)
+    for mode in ("flat", "tree", "families", "flat"):
+        panel.set_mode(mode)
+        assert [row.path for row in panel.view.selected_rows()] == [key]
+        view = panel.view.current
+        assert view.viewport().rect().intersects(view.visualRect(view.currentIndex())), "in sight"
 
 
 def test_a_filter_that_can_not_be_read_is_marked_and_changes_nothing(panel: TreePanel) -> None:

@@ -16,11 +16,20 @@ MANY_WAYS = 2**8  # in how many ways a `*` or `+` may match; a `?` or `|` in two
 MAX_WAYS = 2**18  # of the whole pattern: two stars and two choices, or one star and ten
 # A pattern's pieces: an escape, a class, a group's beginning, a quantifier with its `?` or `+`, or one character.
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|\((?!\?)|\(\?|\)|(?:[*+?]|\{\d*,?\d*\})[?+]?|.", re.DOTALL)
+_GOES_ON = ("missing )", "unterminated", "bad escape (end of pattern)", "unexpected end of pattern")
 _COUNT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 
 
 class PatternError(ValueError):
-    """A pattern that is none, or that could take too long; its text says why, without a full stop."""
+    """A pattern that is none, or that could take too long; its text says why, without a full stop.
+
+    Attributes:
+        unfinished: True if it could become one by going on.
+    """
+
+    def __init__(self, text: str, *, unfinished: bool = False) -> None:
+        super().__init__(text)
+        self.unfinished = unfinished
 
 
 def regex(text: str) -> re.Pattern[str]:
@@ -37,7 +46,8 @@ def regex(text: str) -> re.Pattern[str]:
         try:
             return re.compile(text, re.IGNORECASE)
         except (re.error, OverflowError, RecursionError, Warning) as error:
-            raise PatternError(f"is no regular expression: {error}") from error
+            unfinished = any(words in str(error) for words in _GOES_ON)
+            raise PatternError(f"is no regular expression: {error}", unfinished=unfinished) from error
 
 
 def glob(text: str) -> re.Pattern[str]:

@@ -22,12 +22,13 @@ class FilterError(CheckpointError):
     Attributes:
         start: Its first character that is wrong.
         length: How many are.
+        unfinished: True if what is wrong could become right by going on writing at its end.
     """
 
-    def __init__(self, message: str, start: int, length: int) -> None:
+    def __init__(self, message: str, start: int, length: int, *, unfinished: bool = False) -> None:
         """Keep the place."""
         super().__init__("bad-filter", message)
-        self.start, self.length = start, length
+        self.start, self.length, self.unfinished = start, length, unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ FIELDS: tuple[Field, ...] = (
     Field("", "q_proj", "has this in its name", values.read_word),
     Field("glob", "glob:*.q_proj.weight", "a whole name; * is anything, ? one character", values.read_glob),
     Field("re", r"re:layers\.\d+\.w[qk]", "a regular expression in its name", values.read_regex, whole=True),
-    Field("dtype", "dtype:bf16|fp32", "its type, by any name", values.read_dtype, commas=True),
+    Field("dtype", "dtype:bf16|fp32", "its type, by any name; also fp8, q4_k", values.read_dtype, commas=True),
     Field("shape", "shape:(_,4096)", "its shape; also 128256x2048, or 2d for matrices", values.read_shape),
     Field("size", "size:>1MiB", "its bytes; also <, <=, >=, 1MiB..1GiB", values.read_size),
     Field("params", "params:>1M", "its number of elements", values.read_params),
@@ -158,7 +159,12 @@ def read_query(text: str, states: Collection[str] = ()) -> Query:
     """
     if len(text) > LONGEST:
         raise FilterError(f"The filter is longer than {LONGEST:,} characters.", LONGEST, len(text) - LONGEST)
-    return Query(tuple(_term(token, states) for token in tokens(text)))
+    found = tokens(text)
+    try:
+        return Query(tuple(_term(token, states) for token in found))
+    except FilterError as error:
+        error.unfinished &= error.start + error.length == len(text)
+        raise
 
 
 def _term(token: Token, states: Collection[str]) -> Term:
@@ -166,12 +172,13 @@ def _term(token: Token, states: Collection[str]) -> Term:
     if field is None:
         raise _error(token, f"there is no {token.field}:{_meant(token.field)} Put a name with a colon in quotes")
     if token.is_open:
-        raise _error(token, "its quote is not closed")
+        raise _error(token, "its quote is not closed", unfinished=True)
     parts = (token.whole,) if field.whole else token.parts
     if field.commas:
         parts = tuple(piece for part in parts for piece in part.split(","))
     if not all(parts):
-        raise _error(token, "nothing stands after it" if not any(parts) else "an alternative is empty")
+        problem = "nothing stands after it" if not any(parts) else "an alternative is empty"
+        raise _error(token, problem, unfinished=not parts[-1])
     return Term(field.name, tuple(dict.fromkeys(_value(field, token, part, states) for part in parts)), token.negated)
 
 
@@ -180,7 +187,8 @@ def _value(field: Field, token: Token, part: str, states: Collection[str]) -> Va
         return field.read(part) if field.read else values.read_state(part, states)
     except ValueProblem as problem:
         subject = "a state" if field.read is None and not states else safe_text(part, 40)
-        raise _error(token, f"{subject} {problem}") from problem
+        is_last = token.raw.endswith(part)
+        raise _error(token, f"{subject} {problem}", unfinished=problem.unfinished and is_last) from problem
 
 
 def _meant(name: str) -> str:
@@ -188,6 +196,6 @@ def _meant(name: str) -> str:
     return f"; did you mean {close[0]}:?" if close else "."
 
 
-def _error(token: Token, problem: str) -> FilterError:
+def _error(token: Token, problem: str, *, unfinished: bool = False) -> FilterError:
     place = f"`{safe_text(token.raw, 60)}` at character {token.start + 1} of the filter"
-    return FilterError(f"{place}: {problem}.", token.start, len(token.raw))
+    return FilterError(f"{place}: {problem}.", token.start, len(token.raw), unfinished=unfinished)

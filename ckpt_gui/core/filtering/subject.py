@@ -19,7 +19,7 @@ class Subject(NamedTuple):  # no dataclass: 100,000 of them are made before the 
         text: The names in lower case, with line breaks between them.
         names: Its names; the last is the one that says best where it belongs.
         state: How it compares; empty where nothing is compared.
-        dtype: Short name of the element type.
+        dtype: Short name of the element type, or of the blocks of a quantised tensor: `q4_k`.
         shape: Sizes, None for one that is not known; None if no size is known.
         nbytes: Bytes in the file.
         file: Name of the file that holds it.

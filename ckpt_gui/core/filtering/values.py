@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Collection
@@ -12,14 +13,24 @@ from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.filtering import patterns
 from ckpt_gui.core.filtering.bounds import BYTES, COUNTS, NONE, Bounds, read_bounds
 from ckpt_gui.core.filtering.subject import Subject, expert_of, layer_of
+from ckpt_gui.core.formats.gguf import DECODED
 from ckpt_gui.core.roles import PARTS, part_of
 
 _RANK = re.compile(r"([0-9]{1,2})d", re.IGNORECASE)
 _ANY = ("_", "?", "*")
+_UNFINISHED = re.compile(r"[<>]?=?|.*(\.|-|\d[KMGT]i)", re.IGNORECASE)  # a range or a unit that could go on
 
 
 class ValueProblem(ValueError):
-    """A value that a field can not have: its text says what is expected instead, to go on after `it`."""
+    """A value that a field can not have: its text says what is expected instead, to go on after `it`.
+
+    Attributes:
+        unfinished: True if it could become one by going on.
+    """
+
+    def __init__(self, text: str, *, unfinished: bool = False) -> None:
+        super().__init__(text)
+        self.unfinished = unfinished
 
 
 class Value(Protocol):
@@ -146,7 +157,7 @@ def read_regex(text: str) -> Value:
     try:
         return Pattern(text, patterns.regex(text))
     except patterns.PatternError as error:
-        raise ValueProblem(str(error)) from error
+        raise ValueProblem(str(error), unfinished=error.unfinished) from error
 
 
 def read_glob(text: str) -> Value:
@@ -154,7 +165,7 @@ def read_glob(text: str) -> Value:
     try:
         return Pattern(text, patterns.glob(text), whole=True)
     except patterns.PatternError as error:
-        raise ValueProblem(str(error)) from error
+        raise ValueProblem(str(error), unfinished=error.unfinished) from error
 
 
 def read_dtype(text: str) -> Value:
@@ -163,10 +174,13 @@ def read_dtype(text: str) -> Value:
     for dtype in DTYPES:
         if wanted in _ALIASES[dtype.name]:
             return Named(dtype.name, frozenset({dtype.name}), _dtype_of)
-    group = frozenset(d.name for d in DTYPES if d.name.startswith(f"{wanted}_"))
+    if wanted in _BLOCK_TYPES:
+        return Named(wanted, frozenset({wanted}), _dtype_of)
+    group = frozenset(name for name in _TYPES if name.startswith(f"{wanted}_"))
     if not group:
         known = ", ".join(d.name for d in DTYPES[:4])
-        raise ValueProblem(f"is no type; there is {known}, fp8 and more")
+        begins = any(name.startswith(wanted) for name in (*_TYPES, *itertools.chain(*_ALIASES.values())))
+        raise ValueProblem(f"is no type; there is {known}, fp8, q4_k and more", unfinished=begins)
     return Named(wanted, group, _dtype_of)
 
 
@@ -190,7 +204,8 @@ def read_shape(text: str) -> Value:
     bare = text[1:-1] if text[:1] + text[-1:] in ("()", "[]") else text
     words = [word.strip() for word in re.split("[,x×]", bare.removesuffix(","), flags=re.IGNORECASE)] if bare else []
     if not all(word in _ANY or (word.isascii() and word.isdigit() and len(word) < 19) for word in words):
-        raise ValueProblem("is no shape; write (_,4096) without spaces, 128256x2048 or 2d")
+        unfinished = all(c in "0123456789_?*,x×X([" for c in text)
+        raise ValueProblem("is no shape; write (_,4096) without spaces, 128256x2048 or 2d", unfinished=unfinished)
     sizes = tuple(None if word in _ANY else int(word) for word in words)
     return Shape(sizes, len(sizes))
 
@@ -218,14 +233,15 @@ def read_expert(text: str) -> Value:
 def _one_of(text: str, known: Collection[str], what: str, of: Callable[[Subject], str]) -> Value:
     name = text.lower()
     if name not in known:
-        raise ValueProblem(f"is no {what}; there is {', '.join(known)}")
+        begins = any(each.startswith(name) for each in known)
+        raise ValueProblem(f"is no {what}; there is {', '.join(known)}", unfinished=begins)
     return Named(name, frozenset({name}), of)
 
 
 def _amount(text: str, units: dict[str, int], of: Callable[[Subject], int | None], problem: str) -> Value:
     bounds = read_bounds(text, units)
     if bounds is None:
-        raise ValueProblem(problem)
+        raise ValueProblem(problem, unfinished=_UNFINISHED.fullmatch(text) is not None)
     return Amount(bounds, units, of)
 
 
@@ -236,6 +252,10 @@ _MORE = {"fp16": "half", "fp32": "float", "fp64": "double", "fp8_e4m3": "e4m3", 
 _ALIASES = {
     d.name: frozenset(n.lower() for n in (d.name, d.safetensors, d.torch, _MORE.get(d.name)) if n) for d in DTYPES
 }
+
+
+_BLOCK_TYPES = frozenset(kind.lower() for kind in DECODED)  # of GGUF
+_TYPES = (*(d.name for d in DTYPES), *sorted(_BLOCK_TYPES))
 
 
 def _dtype_of(tensor: Subject) -> str:

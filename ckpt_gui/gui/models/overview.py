@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.row_tree import Node
+from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.core.tree import CheckpointIndex
 
 LARGEST = 5
@@ -41,18 +41,18 @@ def whole(index: CheckpointIndex) -> Overview:
     return _overview(index, index.root, index.rows)
 
 
-def group(index: CheckpointIndex, node: Node) -> Overview:
+def group(tree: RowTree, node: Node) -> Overview:
     """Return the overview of a node; of a very large one without what takes a look at every row."""
-    return _overview(index, node, index.rows_of(node) if node.size <= MANY else ())
+    return _overview(tree, node, tree.rows_of(node) if node.size <= MANY else ())
 
 
-def _overview(index: CheckpointIndex, node: Node, rows: Iterable[Row]) -> Overview:
+def _overview(index: RowTree, node: Node, rows: Iterable[Row]) -> Overview:
     weights = [row for row in rows if row.ref is not None and row.state != "aside"]
     dtypes: Counter[str] = Counter()
     for row in weights:
         dtypes[row.dtype] += row.nbytes
     largest = heapq.nlargest(LARGEST, weights, key=lambda row: row.nbytes)
-    name = index.prefix(node).replace("\0", ".") if node.parent is not None else ""
+    name = index.title(node) if node.parent is not None else ""
     return Overview(
         name, node.size, index.nbytes(node), tuple(index.counts(node).items()), tuple(dtypes.most_common()),
         tuple(largest),

@@ -1,4 +1,4 @@
-"""What stands above the key tree: the filter box, the expected layout, tree or list, and a chip for each state."""
+"""What stands above the key tree: the filter box, the expected layout, the modes, and a chip for each state."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.adapter_rows import is_possible
+from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.panels.filter_box import FilterBox
 from ckpt_gui.gui.panels.filter_builder import FilterBuilder
 from ckpt_gui.gui.panels.parts import FlowLayout, button, label
@@ -22,6 +23,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID
 from ckpt_gui.gui.wording import LAYOUTS, count_text
 
+MODES: tuple[Mode, ...] = ("tree", "flat", "families")
 ROOMY_EMS = 34  # width from which on the layout has a label
 ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
 
@@ -32,13 +34,13 @@ class FilterBar(QWidget):
     Signals:
         states_chosen(states): Chips were switched: these are on.
         layout_chosen(name): Another layout is expected.
-        mode_chosen(flat): List instead of tree, or the other way round.
+        mode_chosen(mode): Another way to show the keys.
         all_wanted(): Not only some tensors any more.
     """
 
     states_chosen = Signal(list)
     layout_chosen = Signal(str)
-    mode_chosen = Signal(bool)
+    mode_chosen = Signal(str)
     all_wanted = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -59,7 +61,7 @@ class FilterBar(QWidget):
         self.show_only(None)
         self._lay_out()
         self.layout_combo.activated.connect(lambda place: self.layout_chosen.emit(self.layout_combo.itemData(place)))
-        self.modes.idClicked.connect(lambda mode: self.mode_chosen.emit(bool(mode)))
+        self.modes.idClicked.connect(lambda place: self.mode_chosen.emit(MODES[place]))
         self.only_button.clicked.connect(self.all_wanted)
 
     def _make_build(self) -> QToolButton:
@@ -76,7 +78,7 @@ class FilterBar(QWidget):
         combo.setAccessibleName(self.tr("Expected in"))
         combo.setToolTip(self.tr("The layout that the keys are compared with, and that an export has"))
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(9)
+        combo.setMinimumContentsLength(3)
         for name, title in LAYOUTS.items():
             combo.addItem(said(title), name)
         return combo
@@ -104,7 +106,8 @@ class FilterBar(QWidget):
         box.setSpacing(0)
         titles = (
             (self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")),
-            (self.tr("List"), self.tr("Whole keys (Ctrl+2)")),
+            (self.tr("Flat"), self.tr("Whole keys, one below the other (Ctrl+2)")),
+            (self.tr("Families"), self.tr("Keys that differ in numbers only as one line: layers.{0-31} (Ctrl+3)")),
         )
         for mode, (text, tip) in enumerate(titles):
             made = QToolButton()
@@ -161,10 +164,9 @@ class FilterBar(QWidget):
         self.counter.setVisible(filtered)
         self.box.setPlaceholderText(self.tr("Filter {}").format(said(plural(total, "tensor"))))
 
-    def show_mode(self, *, flat: bool, filtered: bool) -> None:
-        """Show whether there is a list or a tree; what is filtered is a list always."""
-        self.modes.button(int(flat)).setChecked(True)
-        self.modes.button(0).setEnabled(not filtered)
+    def show_mode(self, mode: Mode) -> None:
+        """Show in which way the keys are shown."""
+        self.modes.button(MODES.index(mode)).setChecked(True)
 
     def show_only(self, title: str | None) -> None:
         """Say that only some tensors are shown, and what they have in common; None for all."""

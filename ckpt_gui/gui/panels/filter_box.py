@@ -30,10 +30,10 @@ class FilterBox(QLineEdit):
         self.setClearButtonEnabled(True)
         for clear in self.findChildren(QToolButton):
             clear.setAccessibleName(self.tr("Clear the filter"))
-        self.setMinimumWidth(5 * self.fontMetrics().height())
+        self.setMinimumWidth(3 * self.fontMetrics().height())
         self.setAcceptDrops(False)  # a file that is dropped is opened, wherever that is
         self.textEdited.connect(self._on_edited)
-        self.editingFinished.connect(self.keep)
+        self.editingFinished.connect(self._on_finished)
         self.show_error("")
 
     @property
@@ -53,16 +53,25 @@ class FilterBox(QLineEdit):
             self._place = -1
             self.used.emit(text)
 
-    def show_error(self, sentence: str) -> None:
-        """Say what is wrong with the text; empty if nothing is."""
-        changed = sentence != self.error
+    def show_error(self, sentence: str, *, unfinished: bool = False) -> None:
+        """Say what is wrong with the text; empty if nothing is.
+
+        What somebody is still writing is no mistake yet: it is marked once it can not become right, or is left.
+        """
         self.error = sentence
         self.setToolTip(tip_text(sentence) if sentence else _help())
         self.setAccessibleDescription(safe_text(sentence) or self.tr("Terms with spaces between them; all must hold"))
-        if changed:
-            self.setProperty("wrong", bool(sentence))
+        self._mark(bool(sentence) and not (unfinished and self.hasFocus()))
+
+    def _mark(self, wrong: bool) -> None:
+        if wrong is not self.property("wrong"):
+            self.setProperty("wrong", wrong)
             self.style().unpolish(self)
             self.style().polish(self)
+
+    def _on_finished(self) -> None:
+        self.keep()
+        self._mark(bool(self.error))
 
     def step(self, places: int) -> bool:
         """Go back (1) or forth (-1) in the history; return False at its ends."""

@@ -10,8 +10,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.row_tree import Node
-from ckpt_gui.gui.models.overview import Overview, group
+from ckpt_gui.gui.models.overview import Overview
 from ckpt_gui.gui.panels.inspector_details import DetailsTab
 from ckpt_gui.gui.panels.inspector_stats import StatisticsTab
 from ckpt_gui.gui.panels.inspector_tied import TiedTab
@@ -55,10 +54,9 @@ class InspectorPanel(QWidget):
         self._show(row, None)
 
     @Slot(object)
-    def show_group(self, node: Node | None) -> None:
-        """Show a group of the tree in figures."""
-        snapshot = self._session.snapshot
-        self._show(None, group(snapshot.shown, node) if snapshot is not None and node is not None else None)
+    def show_group(self, overview: Overview | None) -> None:
+        """Show a group of the tree in figures; None for the whole."""
+        self._show(None, overview)
 
     def _show(self, row: Row | None, overview: Overview | None) -> None:
         self._row = row

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.models.tree_model import STATES_ROLE
+from ckpt_gui.gui.models.key_looks import STATES_ROLE
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import count_text
 

@@ -9,21 +9,21 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMenu
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.gui.panels.tree_view import KeyTreeView
+from ckpt_gui.gui.panels.tree_views import KeyViews
 from ckpt_gui.gui.session import Session
 
 
 class Dropping(QObject):
     """Turns a selection of rows into a decision of the session."""
 
-    def __init__(self, session: Session, view: KeyTreeView) -> None:
+    def __init__(self, session: Session, view: KeyViews) -> None:
         super().__init__(view)
         self._session = session
         view.menu_opening.connect(self._on_menu)
 
     def toggle(self) -> None:
         """Leave the selected tensors out of the export, or take them in again; only those that may be left out."""
-        snapshot, view = self._session.snapshot, cast(KeyTreeView, self.parent())
+        snapshot, view = self._session.snapshot, cast(KeyViews, self.parent())
         keys = {row.ref.full_key for row in self._usable(view.selected_rows()) if row.ref is not None}
         if snapshot is None or not keys:
             return

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ckpt_gui.core.diff import STATES
-from ckpt_gui.core.filtering import FilterError, read_query
+from ckpt_gui.core.filtering import FilterError, Query, read_query
+from ckpt_gui.core.row_tree import RowTree
 from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.models.tree_columns import Mode
 
 DEBOUNCE_MS = 200
-MANY = 20_000  # rows above which the filter runs in a job
+MANY = 10_000  # rows above which the filter runs in a job
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What passes a filter, ready to be shown.
+
+    Attributes:
+        index: All rows.
+        query: What the filter asks for.
+        hits: What passes.
+        mode: How it is to be shown.
+        tree: The tree or the families of what passes; None for a list.
+        filtered: Whether there is a filter at all.
+    """
+
+    index: CheckpointIndex
+    query: Query
+    hits: Hits
+    mode: Mode
+    tree: RowTree | None
+    filtered: bool
 
 
 class FilterRun(QObject):
@@ -22,13 +46,13 @@ class FilterRun(QObject):
         keys: Only these tensors may pass; None for all.
 
     Signals:
-        found(index, query, hits): What passes.
+        found(found): What passes.
         refused(index, error): The text can not be read.
         failed(error): It could not be looked for.
         due(): The text has stood still for a while.
     """
 
-    found = Signal(object, object, object)
+    found = Signal(object)
     refused = Signal(object, object)
     failed = Signal(object)
     due = Signal()
@@ -54,28 +78,35 @@ class FilterRun(QObject):
         """Become due once nothing is typed any more."""
         self._pause.start()
 
-    def run(self, index: CheckpointIndex, text: str) -> None:
-        """Look for what passes a filter text."""
+    def run(self, index: CheckpointIndex, text: str, chosen: dict[bool, Mode]) -> None:
+        """Look for what passes a filter text.
+
+        Args:
+            index: All rows.
+            text: The filter.
+            chosen: How to show them, with a filter and without.
+        """
         self.stop()
         try:
             wanted, keys = read_query(text, STATES), self.keys
         except FilterError as error:
             self.refused.emit(index, error)
             return
-        if len(index.rows) <= MANY or not (wanted or keys):
-            self.found.emit(index, wanted, index.select(wanted, keys))
+        mode = chosen[bool(wanted) or keys is not None]
+        if _is_quick(index, bool(wanted) or keys is not None, mode):
+            self.found.emit(find(index, wanted, keys, mode))
             return
 
-        def done(hits: Hits) -> None:
+        def done(found: Found) -> None:
             self._job = None
-            self.found.emit(index, wanted, hits)
+            self.found.emit(found)
 
         def failed(error: BaseException) -> None:
             self._job = None
             self.failed.emit(error)
 
         self._job = self._jobs.start(
-            self.tr("Filtering"), lambda _: index.select(wanted, keys), done, failed, quiet=True
+            self.tr("Filtering"), lambda _: find(index, wanted, keys, mode), done, failed, quiet=True
         )
 
     def stop(self) -> None:
@@ -83,3 +114,19 @@ class FilterRun(QObject):
         self._pause.stop()
         self._jobs.cancel(self._job, silently=True)
         self._job = None
+
+
+def _is_quick(index: CheckpointIndex, filtered: bool, mode: Mode) -> bool:
+    """Return True if it takes no time that anybody would notice."""
+    return len(index.rows) <= MANY or (not filtered and (mode != "families" or index.knows_families))
+
+
+def find(index: CheckpointIndex, wanted: Query, keys: Collection[str] | None, mode: Mode) -> Found:
+    """Return what passes a filter, and a set of keys if given."""
+    hits, filtered = index.select(wanted, keys), bool(wanted) or keys is not None
+    tree: RowTree | None = None
+    if mode == "families":
+        tree = index.families(hits.rows).prepare() if filtered else index.families()
+    elif mode == "tree":
+        tree = index.only(hits.rows) if filtered else index
+    return Found(index, wanted, hits, mode, tree, filtered)

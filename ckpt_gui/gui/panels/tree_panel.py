@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import (
-    QPushButton,
-    QStackedLayout,
-    QVBoxLayout,
-    QWidget,
-)  # fmt: skip
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.filtering import FilterError, Query, replaced
-from ckpt_gui.core.tree import CheckpointIndex, Hits
-from ckpt_gui.gui.models.tree_model import AFTER, EXPECTED, KEY, TreeModel
+from ckpt_gui.core.row_tree import Node, RowTree
+from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.gui.models.key_looks import AFTER, BESIDE, EXPECTED, KEY, KeyLooks
+from ckpt_gui.gui.models.list_model import ListModel
+from ckpt_gui.gui.models.overview import group
+from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM, Mode
+from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.panels.preview_bar import PreviewBar
+from ckpt_gui.gui.panels.tree_copy import TreeCopy
 from ckpt_gui.gui.panels.tree_drop import Dropping
-from ckpt_gui.gui.panels.tree_filter import FilterRun
+from ckpt_gui.gui.panels.tree_filter import FilterRun, Found, find
+from ckpt_gui.gui.panels.tree_heads import TreeHeads
+from ckpt_gui.gui.panels.tree_menu import TreeMenu
 from ckpt_gui.gui.panels.tree_selection import TreeSelection
-from ckpt_gui.gui.panels.tree_view import KeyTreeView
+from ckpt_gui.gui.panels.tree_strip import TreeStrip
+from ckpt_gui.gui.panels.tree_unfolding import Unfolding, rows_below
+from ckpt_gui.gui.panels.tree_view import FIRST_ROWS
+from ckpt_gui.gui.panels.tree_views import KeyViews
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID
+
+MOST_OPEN = 1_000  # lines that a filter unfolds: some 500 hits and the groups around them
 
 
 class TreePanel(QWidget):
@@ -36,7 +44,7 @@ class TreePanel(QWidget):
 
     Signals:
         selected(row): The current row, or None.
-        group_selected(node): The current group, or None if nothing is current.
+        group_selected(overview): The current group in figures, or None if nothing is current.
         all_shown(): The user wants to see more than only some tensors again.
         selection_changed(count, nbytes): Tensors selected, groups counted with all that is in them.
     """
@@ -52,29 +60,33 @@ class TreePanel(QWidget):
         self.search = FilterRun(session.jobs, self)
         self.only = ""  # what the keys that are shown have in common
         self._select_first = False  # once the filter has run
-        self._flat_wanted: bool | None = None  # what the user chose; None: list while a filter is on
-        self.model = TreeModel(theme, self)
+        self._chosen: dict[bool, Mode] = {}  # by the user: with a filter, and without
+        self._shown: tuple[Mode, bool] = ("flat", True)  # mode, and whether there is a filter
+        self._unfolded: dict[Mode, set[str]] = {}  # names of groups, as they were without a filter
+        self._path: str | None = None  # of what is shown, or is being read again
+        self.looks = KeyLooks(theme, self)
         self._build()
         self.search.due.connect(self.apply_filter)
-        self.search.found.connect(self._show_hits)
+        self.search.found.connect(self._show_found)
         self.search.refused.connect(self._on_refused)
         self.search.failed.connect(self.trouble.say_error)
         self.bar.builder.edited.connect(self.search.wait)
         self.filter_box.textChanged.connect(self.search.wait)
         self.filter_box.returnPressed.connect(self.apply_filter)
-        for widget in (self.filter_box, self.view):
+        for widget in (self.filter_box, *self.view.both):
             widget.installEventFilter(self)
         self.bar.layout_chosen.connect(self._on_layout)
         self.bar.states_chosen.connect(self._on_states)
-        self.bar.mode_chosen.connect(self.set_flat)
+        self.bar.mode_chosen.connect(self.set_mode)
         self.bar.all_wanted.connect(self._show_all)
         self._clear.clicked.connect(self.clear_filter)
         self.view.state_wanted.connect(self.show_state)
         self.selection.row_chosen.connect(self.selected)
-        self.selection.group_chosen.connect(self.group_selected)
+        self.selection.group_chosen.connect(self._on_group)
         self.selection.counted.connect(self.selection_changed)
         session.changed.connect(self.show_snapshot)
         session.closed.connect(self._on_closed)
+        session.failed.connect(lambda _: self._on_closed())
         session.opening.connect(self._on_opening)
         theme.changed.connect(self._restyle)
 
@@ -94,61 +106,106 @@ class TreePanel(QWidget):
         layout.addLayout(self._build_view(), 1)
 
     def _build_view(self) -> QStackedLayout:
-        self.view = KeyTreeView(self.model, self._theme)
+        self.view = KeyViews(self.looks, self._theme)
+        self.columns = TreeHeads(self.view, self)
         self.selection = TreeSelection(self.view)
+        self.copying = TreeCopy(self.view)
+        self.unfolding = Unfolding(self.view.tree)
+        self.menu = TreeMenu(self.view, self.copying, self.unfolding)
         self.dropping = Dropping(self._session, self.view)
+        self.strip = TreeStrip(self.view, self._theme)
         self._clear = button(self.tr("Clear the filter"))
         self._stack = QStackedLayout()
-        self._stack.addWidget(self.view)
+        keys = QWidget()
+        beside = QHBoxLayout(keys)
+        beside.setContentsMargins(0, 0, 0, 0)
+        beside.setSpacing(GRID // 2)
+        beside.addWidget(self.view, 1)
+        beside.addWidget(self.strip.strip)
+        self._stack.addWidget(keys)
         self._nothing = _nothing(self.tr("No tensor matches the filter."), self._clear)
         self._stack.addWidget(self._nothing)
         return self._stack
 
     # ------------------------------------------------------------------------------------------------------- showing
 
+    @property
+    def model(self) -> TreeModel | ListModel:
+        """The model of what is shown."""
+        return self.view.keys
+
+    @property
+    def mode(self) -> Mode:
+        """In which way the keys are shown."""
+        return self._shown[0]
+
+    @property
+    def chosen_mode(self) -> str:
+        """How the user wants the keys without a filter; empty if that was left to their number."""
+        return self._chosen.get(False, "")
+
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot's diff; what was selected and unfolded stays so."""
-        self.model.expected_title = (
-            "Key in the reference" if snapshot.beside is not None and snapshot.preview is None else EXPECTED
-        )
-        self.model.key_title = KEY if snapshot.preview is None else AFTER
+        self._path = self._session.path
+        beside = snapshot.beside is not None and snapshot.preview is None
+        self.looks.expected_title = BESIDE if beside else EXPECTED
+        self.looks.key_title = KEY if snapshot.preview is None else AFTER
         self.preview_bar.show_snapshot(snapshot)
         self.bar.show_layout(snapshot.plan, snapshot.decisions.target.layout)
-        self.bar.dtypes = frozenset(row.dtype for row in snapshot.shown.rows)
+        self.bar.dtypes = frozenset(row.type_name for row in snapshot.shown.rows)
         self.apply_filter()
 
     def apply_filter(self) -> None:
         """Show what the filter lets pass."""
         snapshot = self._session.snapshot
         if snapshot is not None:
-            self.search.run(snapshot.shown, self.filter_box.text())
+            self.search.run(snapshot.shown, self.filter_box.text(), self._modes(len(snapshot.shown.rows)))
 
-    def _show_hits(self, index: CheckpointIndex, wanted: Query, hits: Hits) -> None:
+    def _modes(self, tensors: int) -> dict[bool, Mode]:
+        """Return how to show the keys, with a filter and without: as the user chose, or as suits their number."""
+        usual: dict[bool, Mode] = {False: "families" if tensors >= FAMILIES_FROM else "tree", True: "flat"}
+        return usual | self._chosen
+
+    def _show_found(self, found: Found) -> None:
         self.trouble.say("")
         self.filter_box.show_error("")
-        filtered = bool(wanted) or self.search.keys is not None
-        # Without a filter the tree shows everything; a filtered tree would show groups whose rows are not hits.
-        flat = filtered or self._flat_wanted is True
-        kept = self.view.unfolded()
-        was_empty = not self.model.tree.rows
-        self.model.show_rows(index, hits.rows if flat else None)
-        if not flat:
-            self.view.unfold_first(index) if was_empty or not kept else self.view.unfold(kept)
-        self.view.setRootIsDecorated(not flat)
-        self.view.share_room()
-        self._stack.setCurrentIndex(1 if flat and not hits.rows else 0)
-        self.bar.show_mode(flat=flat, filtered=filtered)
-        self.bar.show_counts(hits.counts, wanted.states)
-        self.bar.show_hits(len(hits.rows), len(index.rows), filtered=filtered)
-        self.selection.restore(index)
+        self._keep_unfolded()
+        self.selection.hold()
+        self._shown = (found.mode, found.filtered)
+        if found.tree is None:
+            self.view.show_list(found.index, found.hits.rows)
+        else:
+            self.view.show_tree(found.tree)
+            self._unfold(found.tree)
+        self._stack.setCurrentIndex(1 if found.filtered and not found.hits.rows else 0)
+        self.bar.show_mode(found.mode)
+        self.bar.show_counts(found.hits.counts, found.query.states)
+        self.bar.show_hits(len(found.hits.rows), len(found.index.rows), filtered=found.filtered)
+        self.selection.restore(found.index)
         if self._select_first:
             self.select_first()
 
+    def _keep_unfolded(self) -> None:
+        mode, filtered = self._shown
+        if not filtered and mode != "flat" and self.view.keys.rowCount():
+            self._unfolded[mode] = self.view.tree.unfolded()
+
+    def _unfold(self, tree: RowTree) -> None:
+        """Unfold what was unfolded; with a filter, all that it lets pass if that is not too much."""
+        mode, filtered = self._shown
+        if filtered:
+            self.view.tree.unfold_first(tree, MOST_OPEN if tree.root.size <= MOST_OPEN // 2 else FIRST_ROWS)
+        elif self._unfolded.get(mode):
+            self.view.tree.unfold(self._unfolded[mode])
+        else:
+            self.view.tree.unfold_first(tree)
+
     def _on_refused(self, index: CheckpointIndex, error: FilterError) -> None:
         """Say what is wrong with the filter; what is shown stays, unless it is of an older snapshot."""
-        if index is not self.model.tree:
-            self._show_hits(index, Query(), index.select(Query(), self.search.keys))
-        self.filter_box.show_error(error.message)
+        if index is not self.selection.index:
+            mode = self._modes(len(index.rows))[self.search.keys is not None]
+            self._show_found(find(index, Query(), self.search.keys, mode))
+        self.filter_box.show_error(error.message, unfinished=error.unfinished)
 
     def show_keys(self, keys: Collection[str] | None, title: str = "") -> None:
         """Show only some tensors, such as those of a finding; None shows all again."""
@@ -176,35 +233,52 @@ class TreePanel(QWidget):
         self.filter_box.clear()
         self._show_all()
 
-    def set_flat(self, flat: bool) -> None:
-        """Choose between the list of whole keys and the tree."""
-        self._flat_wanted = flat
-        if not flat:
-            self.clear_filter()
-        else:
-            self.apply_filter()
+    def set_mode(self, mode: Mode) -> None:
+        """Show the keys in another way; with a filter and without, each stays as it was chosen."""
+        filtered = bool(self.filter_box.text().strip()) or self.search.keys is not None
+        self._chosen[filtered] = mode
+        self.apply_filter()
 
     def select_first(self) -> None:
         """Select the first row, if there is one, as soon as the filter has run."""
         self._select_first = self.search.running
         if self._select_first:
             return
-        node = self.model.node(self.model.index(0, 0))
-        if node is not None and not node.is_row:
-            node = self.model.tree.next_row(node, STATES)
-        if node is not None:
-            self.view.go_to(node)
+        if self.view.flat:
+            if self.view.list.keys.listed:
+                self.view.list.go_to_place(0)
+            return
+        tree = self.view.tree.keys.tree
+        if (node := tree.first_row(tree.root, STATES)) is not None:
+            self.view.tree.go_to(node)
 
     def select_key(self, key: str) -> bool:
-        """Select the row of a key; return False if there is none."""
-        number = self.model.tree.find(key)
+        """Select the row of a key; return False if there is none, or if the filter hides it."""
+        index = self.selection.index
+        number = index.find(key)
         if number is None:
-            hits = self.model.tree.select(Query(), {key}).rows
+            hits = index.select(Query(), {key}).rows
             number = hits[0] if hits else None
-        if number is None:
+        if number is None or not self.model.holds(number):
             return False
-        self.view.go_to(self.model.tree.locate(number))
+        self.view.go_to(number)
         return True
+
+    def rows_below_selection(self) -> int:
+        """Return how many rows the selected groups hold; all that there are where nothing is selected."""
+        return rows_below(self._chosen_nodes())
+
+    def unfold_selection(self) -> None:
+        """Unfold the selected groups with all that is below; everything where nothing is selected."""
+        self.unfolding.unfold(self._chosen_nodes())
+
+    def fold_selection(self) -> None:
+        """Fold the selected groups, or those of the selected tensors; everything where nothing is selected."""
+        self.unfolding.fold(self._chosen_nodes())
+
+    def _chosen_nodes(self) -> Sequence[Node]:
+        tree = self.view.tree.keys.tree
+        return () if self.view.flat else self.view.selected_nodes() or tree.children(tree.root)
 
     # ------------------------------------------------------------------------------------------------------- details
 
@@ -214,8 +288,15 @@ class TreePanel(QWidget):
     def _on_layout(self, layout: str) -> None:
         self._session.change_target(layout=layout, container=None, model_parallel=None)
 
-    def _on_opening(self, _path: str) -> None:
-        self._on_closed()
+    def _on_group(self, node: Node | None) -> None:
+        tree = self.view.tree.keys.tree
+        self.group_selected.emit(group(tree, node) if node is not None else None)
+
+    def _on_opening(self, path: str) -> None:
+        """Forget what was shown; what is only read again stays selected, unfolded and filtered."""
+        self.search.stop()
+        if path != self._path:
+            self._on_closed()
 
     def _on_closed(self) -> None:
         self.search.stop()
@@ -224,12 +305,15 @@ class TreePanel(QWidget):
         self.bar.show_only(None)
         self.filter_box.clear()
         self.search.stop()
-        self.model.show_rows(CheckpointIndex(()))
+        self._path = None
+        self._unfolded.clear()
+        self._chosen.pop(True, None)
+        self._shown = ("flat", True)
+        self.view.clear()
         self.selection.forget()
 
     def _restyle(self) -> None:
-        self.model.restyle()
-        self.view.viewport().update()
+        self.looks.restyle()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Escape shows everything again; if it is shown already, it goes to the tree, as Down in the filter box does.

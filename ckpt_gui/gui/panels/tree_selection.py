@@ -1,4 +1,4 @@
-"""Says what is selected in the key tree, and finds it again when the tree is another one."""
+"""Says what is selected among the keys, and finds it again when other rows are shown, or the same ones otherwise."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from PySide6.QtCore import QItemSelection, QModelIndex, QObject, Signal
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.filtering import Query
 from ckpt_gui.core.tree import CheckpointIndex
-from ckpt_gui.gui.panels.tree_view import KeyTreeView
+from ckpt_gui.gui.panels.tree_views import KeyViews
+
+MOST_KEPT = 1_000  # selected rows that are found again; of more only the current one is
 
 
 class TreeSelection(QObject):
-    """The selection of a view, kept by key over snapshots and filters.
+    """The selection of the views, kept by key over snapshots, filters and modes.
+
+    Attributes:
+        index: All rows, shown or not.
 
     Signals:
         row_chosen(row): The current row, or None.
@@ -25,43 +30,54 @@ class TreeSelection(QObject):
     group_chosen = Signal(object)
     counted = Signal(int, object)
 
-    def __init__(self, view: KeyTreeView) -> None:
-        super().__init__(view)
-        self._key: str | None = None
+    def __init__(self, views: KeyViews) -> None:
+        super().__init__(views)
+        self._key: str | None = None  # of the current row
+        self._group = ""  # name of the current group
+        self._others: tuple[str, ...] = ()  # keys of all rows that are selected
         self._row: Row | None = None
-        view.selectionModel().currentChanged.connect(self._on_current)
-        view.selectionModel().selectionChanged.connect(self._on_selection)
+        self.index = CheckpointIndex(())
+        self._restoring = False
+        for view in views.both:
+            view.selectionModel().currentChanged.connect(self._on_current)
+            view.selectionModel().selectionChanged.connect(self._on_selection)
 
     @property
-    def _view(self) -> KeyTreeView:
-        return cast(KeyTreeView, self.parent())
+    def _views(self) -> KeyViews:
+        return cast(KeyViews, self.parent())
 
     def keys(self) -> frozenset[str]:
         """Return the full keys of the selected tensors, those of selected groups included."""
-        keys = self._view.keys
-        nodes = (keys.node(index) for index in self._view.selectionModel().selectedRows())
-        rows = (row for node in nodes if node is not None for row in keys.tree.rows_of(node))
+        views = self._views
+        tree = views.tree.keys.tree
+        rows = views.selected_rows() if views.flat else (r for n in views.selected_nodes() for r in tree.rows_of(n))
         return frozenset(row.ref.full_key for row in rows if row.ref is not None)
 
-    def restore(self, index: CheckpointIndex) -> None:
-        """Select the row that was selected before, if it is still there.
+    def hold(self) -> None:
+        """Take no note of what the views say until `restore`: they make a row current when the focus comes."""
+        self._restoring = True
 
-        Far down in a long list it stays chosen without being gone to: the view would lay out all rows before it.
-        """
+    def restore(self, index: CheckpointIndex) -> None:
+        """Select what was selected before, as far as it is shown; the rest is kept for when it is shown again."""
+        self.index, views = index, self._views
+        self._restoring = True
         number = index.find(self._key) if self._key is not None else None
-        if number is None and self._row is not None and self._row.ref is not None:
+        if number is None and self._row is not None and self._row.ref is not None:  # under another name: a preview
             number = next(iter(index.select(Query(), {self._row.ref.full_key}).rows), None)
-        keys, row = self._view.keys, None
-        if number is not None and keys.is_shown(number):
-            if keys.is_near(number):
-                self._view.go_to(index.locate(number))
-            row = index.rows[number]
-        self._tell(row)
+        found = [n for n in map(index.find, self._others) if n is not None]
+        if number is not None:
+            views.go_to(number)
+        if len(found) > 1 or found != [number]:
+            views.select(found)
+        if self._group and not views.flat and (node := views.tree.group_named(self._group)) is not None:
+            views.tree.go_to(node)
+        self._restoring = False
+        self._tell(index.rows[number] if number is not None and views.keys.holds(number) else None)
         self._count()  # a model that is reset says nothing of it
 
     def forget(self) -> None:
         """Select nothing, and look for nothing in the next tree."""
-        self._key = None
+        self._key, self._group, self._others = None, "", ()
         self._tell(None)
 
     def _tell(self, row: Row | None) -> None:
@@ -69,21 +85,32 @@ class TreeSelection(QObject):
             self._row = row
             self.row_chosen.emit(row)
 
-    def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
-        keys = self._view.keys
-        row, node = keys.row(current), keys.node(current)
-        if row is not None and node is not None:
-            self._key = keys.tree.place(keys.tree.number(node))
+    def _on_current(self, _current: QModelIndex, _previous: QModelIndex) -> None:
+        if self._restoring:
+            return
+        views = self._views
+        number, group = views.current_number(), views.current_group()
+        row = self.index.rows[number] if number is not None else None
+        if number is not None:
+            self._key, self._group = self.index.place(number), ""
+        elif group is not None:
+            self._group = views.tree.keys.tree.prefix(group)
         self._tell(row)
         if row is None:
-            selected = self._view.selectionModel().isSelected(current)  # Qt makes a row current when the focus comes
-            self.group_chosen.emit(node if selected else None)
+            self.group_chosen.emit(group)
 
     def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
-        self._count()
+        if not self._restoring:
+            numbers = self._views.selected_numbers()
+            kept = numbers if len(numbers) <= MOST_KEPT else ()
+            self._others = tuple(self.index.place(number) for number in kept)
+            self._count()
 
     def _count(self) -> None:
-        keys = self._view.keys
-        nodes = [keys.node(index) for index in self._view.selectionModel().selectedRows()]
-        found = [node for node in nodes if node is not None]
-        self.counted.emit(sum(n.size for n in found), sum(keys.tree.nbytes(n) for n in found))
+        views = self._views
+        if views.flat:
+            rows = views.selected_rows()
+            self.counted.emit(len(rows), sum(row.nbytes for row in rows))
+        else:
+            found = views.selected_nodes()
+            self.counted.emit(sum(n.size for n in found), sum(views.tree.keys.tree.nbytes(n) for n in found))
