@@ -136,8 +136,8 @@ def _window_parser() -> Parser:
     parser.add_argument("--filter", metavar="TEXT", help="show only tensors that pass this, such as 'dtype:bf16 !norm'")
     parser.add_argument(
         "--view", metavar="NAME",
-        help="tree, list, families, plan, export, a page (overview, values, plots, plots/heat, scan, scan/start, compare), or a tab of "
-        "the inspector (details, statistics, tied)",
+        help="tree, list, families, plan, export, a page (overview, values, plots, plots/heat, scan, scan/start, "
+        "compare), or a tab of the inspector (details, statistics, tied)",
     )  # fmt: skip
     parser.add_argument("--against", metavar="REF", help="compare with a checkpoint, a config.json or a known model")
     parser.add_argument("--fresh", action="store_true", help="start with the settings as they were delivered")

@@ -78,7 +78,8 @@ class FilterBar(QWidget):
         combo.setAccessibleName(self.tr("Expected in"))
         combo.setToolTip(self.tr("The layout that the keys are compared with, and that an export has"))
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(3)
+        combo.setMinimumContentsLength(9)
+        combo.setMinimumWidth(5 * self.fontMetrics().height())  # where the window is narrow
         for name, title in LAYOUTS.items():
             combo.addItem(said(title), name)
         return combo

@@ -194,7 +194,8 @@ class TreePanel(QWidget):
         """Unfold what was unfolded; with a filter, all that it lets pass if that is not too much."""
         mode, filtered = self._shown
         if filtered:
-            self.view.tree.unfold_first(tree, MOST_OPEN if tree.root.size <= MOST_OPEN // 2 else FIRST_ROWS)
+            few = tree.root.size <= MOST_OPEN // 2
+            self.view.tree.unfold_first(tree, MOST_OPEN if few else FIRST_ROWS, members=few)
         elif self._unfolded.get(mode):
             self.view.tree.unfold(self._unfolded[mode])
         else:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
 
+from ckpt_gui.core.key_families import Family
 from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.models.tree_model import TreeModel
@@ -133,14 +134,20 @@ class KeyTreeView(QTreeView):
         """Return the group of a name, if it is in sight or folded away no more than Qt knows of."""
         return next((n for n in self.lines() if not n.is_row and self.keys.tree.prefix(n) == prefix), None)
 
-    def unfold_first(self, tree: RowTree, room: int = FIRST_ROWS) -> None:
-        """Unfold groups level by level while the whole stays small; what is set aside stays folded."""
+    def unfold_first(self, tree: RowTree, room: int = FIRST_ROWS, *, members: bool = False) -> None:
+        """Unfold groups level by level while the whole stays small; what is set aside stays folded.
+
+        Args:
+            tree: What is shown.
+            room: So many lines are small.
+            members: Whether families are unfolded too.
+        """
         pending = list(self._children(QModelIndex()))
         room -= len(pending)
         while pending:
             place = pending.pop(0)
             node: Node = place.internalPointer()
-            if node.is_row or tree.counts(node).keys() <= {"aside"}:
+            if node.is_row or tree.counts(node).keys() <= {"aside"} or (isinstance(node, Family) and not members):
                 continue
             if (children := len(tree.children(node))) <= room:
                 room -= children
