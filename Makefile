@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test test-oracles test-real fuzz bench screenshots sample translations families format clean
+.PHONY: help setup run test test-oracles test-real fuzz bench screenshots sample guide translations families format clean
 
 help:  ## List the targets
 	@echo "Targets:"
@@ -41,6 +41,10 @@ screenshots:  ## Draw the pictures in the documentation again
 sample:  ## Make the bundled sample checkpoint again
 	@scripts/setup.sh dev
 	$(PY) scripts/make_sample.py
+
+guide:  ## Draw the pictures of the user guide again
+	@scripts/setup.sh dev
+	QT_QPA_PLATFORM=offscreen $(PY) scripts/guide_pictures.py
 
 translations:  ## Bring resources/i18n up to date for translators: make translations LANGUAGES="de fr"
 	@scripts/setup.sh dev
