@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Collection
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ def write(
     overwrite: bool = False,
     sha256: bool = False,
     workers: int = 2,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
 ) -> WriteResult:
@@ -69,8 +71,7 @@ def write(
         overwrite: Replace a folder that is not empty.
         sha256: Put the SHA-256 of each file into EXPORT_REPORT.json.
         workers: Threads.
-        adapter: Folder or file of an adapter to merge into it.
-        lora_alpha: The adapter's alpha, where its adapter_config.json does not say.
+        executor: Any `concurrent.futures.Executor` (of threads, processes, a cluster): each file becomes a job of it.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked before each block.
 
@@ -91,7 +92,7 @@ def write(
             plan = merged(plan, held.enter_context(open_adapter(adapter)), target.base, lora_alpha)
         return write_export(
             retarget(plan, target), folder, overwrite=overwrite, workers=workers, progress=progress,
-            cancelled=cancelled, sha256=sha256,
+            cancelled=cancelled, sha256=sha256, executor=executor,
         )  # fmt: skip
 
 

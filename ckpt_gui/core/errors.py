@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -53,9 +53,20 @@ class CheckpointError(Exception):
         self.key = key
         self.offset = offset
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep every part on the way from another process."""
+        return _remade, (type(self), self.message, vars(self))
+
     def as_finding(self) -> Finding:
         """Return the same fact as a finding of severity `error`."""
         return Finding(self.code, "error", self.message, keys=(self.key,) if self.key else (), fix=self.fix)
+
+
+def _remade(kind: type[CheckpointError], message: str, parts: dict[str, Any]) -> CheckpointError:
+    """Make an error of its parts, as it was."""
+    error = kind.__new__(kind, message)
+    vars(error).update(parts)
+    return error
 
 
 class Cancelled(Exception):

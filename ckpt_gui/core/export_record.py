@@ -6,7 +6,7 @@ name: the same export gives the same report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ from ckpt_gui.core.families.tasks import CLASSIFIERS, is_classifier
 from ckpt_gui.core.fill import Filled
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.shards import ShardResult
 
 _PLAIN_THETA = 10000.0  # of torchtune's llama2_classifier, which takes no other
 
 
-def make_report(
-    export: Export, files: tuple[OutFile, ...], filled: Mapping[str, Filled], hashes: Mapping[str, str]
-) -> dict[str, Any]:
+def make_report(export: Export, files: tuple[OutFile, ...], results: Sequence[ShardResult]) -> dict[str, Any]:
     """Return what was made from what, how, and the checksum of every tensor."""
+    done = {result.name: result for result in results}
     plan = export.plan
     source = plan.source
     return {
@@ -51,11 +51,11 @@ def make_report(
         "dropped": [{"key": d.ref.full_key, "reason": d.reason} for d in export.dropped],
         "beside": [d.ref.full_key for d in export.beside],
         "left_out": list(export.left_out),
-        "files": [_file_report(f, hashes) for f in files],
+        "files": [_file_report(f, done[f.name]) for f in files],
         "tensors": {
             f"{f.name}: {key}" if export.ranks > 1 else key: row
             for f in files
-            for key, row in _tensor_rows(f, filled[f.name], plan.dims)
+            for key, row in _tensor_rows(f, done[f.name].filled, plan.dims)
         },
     }
 
@@ -80,9 +80,9 @@ def _true_config(export: Export) -> dict[str, Any] | None:
     )
 
 
-def _file_report(file: OutFile, hashes: Mapping[str, str]) -> dict[str, Any]:
+def _file_report(file: OutFile, result: ShardResult) -> dict[str, Any]:
     row: dict[str, Any] = {"name": file.name, "bytes": file.layout.nbytes, "tensors": len(file.keys)}
-    return row | ({"sha256": hashes[file.name]} if file.name in hashes else {})
+    return row | ({"sha256": result.sha256} if result.sha256 else {})
 
 
 def _tensor_rows(file: OutFile, filled: Filled, dims: Mapping[str, int]) -> list[tuple[str, dict[str, Any]]]:

@@ -1,16 +1,14 @@
-"""Read an export back before it is kept: every name, type and shape, and the checksum of every tensor.
+"""Read a file of an export back before it is kept: every name, type and shape, and the checksum of every tensor.
 
-The files are opened with our own reader, as anybody would open them; what the disk or the memory has spoilt on the way
+The file is opened with our own reader, as anybody would open them; what the disk or the memory has spoilt on the way
 is told, and nothing of it is kept.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,24 +20,22 @@ from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.tensors import Source, TensorRef
 
 
-def verify(part: Path, files: tuple[OutFile, ...], filled: Mapping[str, Filled], meter: Meter, workers: int) -> int:
-    """Open the written files again and compare every tensor; return how many there are.
+def verify(path: Path, file: OutFile, filled: Filled, meter: Meter, workers: int) -> int:
+    """Open a written file again and compare every tensor; return how many weights there are.
 
     Raises:
         CheckpointError: Something is not as it was meant to be.
     """
-    for file in files:
-        with open_checkpoint(part / file.name) as source:
-            _compare(file, source)
-            crcs = filled[file.name].crcs
-            refs = {leaf.record: ref for leaf, ref in zip(file.leaves, source.refs, strict=True)}
+    with open_checkpoint(path) as source:
+        _compare(file, source)
+        refs = {leaf.record: ref for leaf, ref in zip(file.leaves, source.refs, strict=True)}
 
-            def job(record: str, source: Source = source, refs: Any = refs, crcs: Any = crcs) -> None:
-                if _crc(source, refs[record], meter) != crcs[record]:
-                    raise _wrong(refs[record].key, "was read back with other bytes than were written")
+        def job(record: str) -> None:
+            if _crc(source, refs[record], meter) != filled.crcs[record]:
+                raise _wrong(refs[record].key, "was read back with other bytes than were written")
 
-            run_jobs(job, list(refs), meter, workers)
-    return sum(len(file.keys) for file in files)
+        run_jobs(job, list(refs), meter, workers)
+    return len(file.keys)
 
 
 def _compare(file: OutFile, source: Source) -> None:

@@ -1,7 +1,7 @@
 """Write an export: streamed, verified, and put in place only when it is whole.
 
-The order is: check the target; lay every file out; fill the tensors in; headers last; to the disk; open the result
-again and compare every tensor (`read_back`); sidecars, index and report (`export_record`); rename.
+The order is: check the target; lay every file out; for each file (see `shards`) fill the tensors in, headers last, to
+the disk, open it again and compare every tensor; sidecars, index and report (`export_record`); rename.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ckpt_gui.core.engine import run_here, run_on
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_record import make_report
-from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, unchecked
-from ckpt_gui.core.formats.verify import changed_files, verify_used
+from ckpt_gui.core.fill import Meter
+from ckpt_gui.core.formats.verify import changed_files
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.out_files import OutFile, plan_files
-from ckpt_gui.core.read_back import verify
+from ckpt_gui.core.out_files import plan_files
+from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
 from ckpt_gui.core.target_folder import check_target, commit, copy_file, folder_number, free_bytes, staged, write_text
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.timing import Laps
 
 REPORT = "EXPORT_REPORT.json"
 Progress = Callable[[str, int, int], None]
@@ -67,6 +69,7 @@ def write_export(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     sha256: bool = False,
+    executor: Executor | None = None,
 ) -> WriteResult:
     """Write an export to a folder.
 
@@ -78,6 +81,8 @@ def write_export(
         progress: Called from the workers with a label, bytes done and bytes in all.
         cancelled: Asked before each block.
         sha256: Put the SHA-256 of each file into the report.
+        executor: Does the files, each as one job, wherever source and target can be reached by the same paths; without
+            one they are done here, one after another.
 
     Raises:
         CheckpointError: Something blocks the export, the target is refused, the source is damaged or changed, the
@@ -85,58 +90,51 @@ def write_export(
         Cancelled: The user stopped it. Nothing is left behind.
     """
     refuse_blocked(export)
-    clock = _Clock()
+    laps = Laps()
     target = Path(os.path.abspath(folder))
     files, index = plan_files(export)
     needed = sum(f.layout.nbytes for f in files)
     seen = folder_number(target)
-    check_target(target, export.plan.source, overwrite=overwrite, nbytes=needed)
-    meter = Meter(2 * sum(p.entry.output.nbytes for f in files for p in f.parts), progress, cancelled)
-    clock.lap("plan")
     source = export.plan.source
-    verify_used(source, (ref for f in files for p in f.parts for ref in unchecked(source, p)), progress, cancelled)
-    clock.lap("check")
+    check_target(target, source, overwrite=overwrite, nbytes=needed)
     try:
         with staged(target) as part:
-            filled = _fill(part, files, export, meter, workers)
-            clock.lap("write")
-            verified = verify(part, files, filled, meter, workers)
-            clock.lap("verify")
-            report = make_report(export, files, filled, _hashes(part, files) if sha256 else {})
+            jobs = make_jobs(export, files, part, sha256=sha256)
+            meter = Meter(2 * sum(job.nbytes for job in jobs), progress, cancelled)
+            laps.lap("plan")
+            if executor is None:
+                results = run_here(jobs, source, meter, workers, _kept)
+            else:
+                results = run_on(executor, jobs, part, meter, workers, _kept)
+            laps.lap("files")
+            report = make_report(export, files, results)
             _write_small_files(part, export, report, index)
-            check_unchanged(export.plan.source)
+            check_unchanged(source)
             commit(part, target, overwrite=overwrite, seen=seen)
-            clock.lap("commit")
+            laps.lap("commit")
     except OSError as error:
         raise _disk_error(error, target, needed) from error
     return WriteResult(
         folder=str(target),
         files=tuple(sorted(os.listdir(target))),
         tensors=sum(len(f.keys) for f in files),
-        verified=verified,
+        verified=sum(result.verified for result in results),
         nbytes=needed,
-        seconds=sum(clock.laps.values()),
-        phases=clock.laps,
-        overflow=sum(sum(f.overflow.values()) for f in filled.values()),
+        seconds=sum(laps.seconds.values()),
+        phases=_phases(laps, results),
+        overflow=sum(sum(result.filled.overflow.values()) for result in results),
         report=report,
     )
 
 
-class _Clock:
-    """Seconds of each phase."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def lap(self, name: str) -> None:
-        now = time.monotonic()
-        self.laps[name], self._last = now - self._last, now
+def _kept(job: ShardJob, result: ShardResult) -> None:
+    """Nothing is noted of an export that is not to be resumed."""
 
 
-def _fill(part: Path, files: tuple[OutFile, ...], export: Export, meter: Meter, workers: int) -> dict[str, Filled]:
-    plan = export.plan
-    return {f.name: fill_file(part / f.name, f, plan.source, plan.dims, meter, workers) for f in files}
+def _phases(laps: Laps, results: Sequence[ShardResult]) -> dict[str, float]:
+    """Return the seconds of all phases; what the jobs say may be more than it took, where they ran side by side."""
+    of_jobs = {name: sum(r.seconds[name] for r in results) for name in ("check", "write", "verify")}
+    return {"plan": laps.seconds["plan"], **of_jobs, "commit": laps.seconds["commit"]}
 
 
 def refuse_blocked(export: Export) -> None:
@@ -186,16 +184,3 @@ def _disk_error(error: OSError, target: Path, needed: int) -> CheckpointError:
     return CheckpointError(
         "target-refused", text, fix="Check the disk's free space and your permissions.", path=str(target)
     )
-
-
-def _hashes(part: Path, files: tuple[OutFile, ...]) -> dict[str, str]:
-    import hashlib
-
-    found = {}
-    for file in files:
-        digest = hashlib.sha256()
-        with (part / file.name).open("rb") as stream:
-            while block := stream.read(BLOCK):
-                digest.update(block)
-        found[file.name] = digest.hexdigest()
-    return found

@@ -195,16 +195,16 @@ def test_a_crash_is_1_and_one_sentence(run: Run, model: Path, tmp_path: Path, mo
 def test_control_c_stops_and_leaves_nothing(
     run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ckpt_gui.core.writer as writer
+    import ckpt_gui.core.shards as shards
 
-    real = writer.fill_file
+    real = shards.fill_file
 
     def fill(*args: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
         return real(*args)
 
     before = listed(tmp_path), signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(writer, "fill_file", fill)
+    monkeypatch.setattr(shards, "fill_file", fill)
     status, out, err = run("fix", model, "-o", tmp_path / "out", "--to", "hf")
     assert (status, out) == (130, "")
     assert err.endswith("ckpt-gui: stopped.\n")

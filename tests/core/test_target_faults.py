@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ckpt_gui.core import fill, target_folder, writer
+from ckpt_gui.core import fill, shards, target_folder, writer
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -192,7 +192,7 @@ def test_the_order_of_calls(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
     def named(fd: int) -> str:
         path = Path(os.readlink(f"/proc/self/fd/{fd}"))
-        return path.name if path.is_file() else "part" if path.name.endswith(".part") else "above"
+        return path.name.split("-", 1)[-1] if path.is_file() else "part" if path.name.endswith(".part") else "above"
 
     def watch(name: str, of: Any) -> None:
         real = getattr(os, name)
@@ -201,8 +201,9 @@ def test_the_order_of_calls(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     watch("pwrite", lambda fd, *_: named(fd))
     watch("fsync", lambda fd: named(fd))
     watch("rename", lambda _, to: Path(to).name)
-    real = writer.verify
-    monkeypatch.setattr(writer, "verify", lambda *args: log.append(("verify", "")) or real(*args))
+    watch("replace", lambda _, to: Path(to).name)
+    real = shards.verify
+    monkeypatch.setattr(shards, "verify", lambda *args: log.append(("verify", "")) or real(*args))
     export_to(folder, tmp_path / "out", workers=1)
     steps = [step for i, step in enumerate(log) if step not in log[:i]]
     small = {"config.json", "generation_config.json", "EXPORT_REPORT.json"}
@@ -211,6 +212,7 @@ def test_the_order_of_calls(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
         ("pwrite", "model.safetensors"),
         ("fsync", "model.safetensors"),
         ("verify", ""),
+        ("replace", "model.safetensors"),
         ("fsync", "part"),
         ("rename", "out"),
         ("fsync", "above"),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpt_gui.core import fill, writer
+from ckpt_gui.core import fill, shards
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -35,7 +35,7 @@ NAMES = {"hf": "model.safetensors", "meta": "consolidated.00.pth", "torchtune": 
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of some hundred bytes, so that every tensor is written in several."""
     monkeypatch.setattr(fill, "BLOCK", 512)
-    monkeypatch.setattr(writer, "BLOCK", 512)
+    monkeypatch.setattr(shards, "BLOCK", 512)
 
 
 def saved(folder: Path, layout: str, **more: Any) -> Path:
@@ -215,7 +215,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("place", [0, 777, -1])
 def test_a_flipped_byte_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, place: int) -> None:
     source = saved(tmp_path / "in", "torchtune")
-    real = writer.fill_file
+    real = shards.fill_file
 
     def flip(path: Path, file: Any, *rest: Any) -> Any:
         filled = real(path, file, *rest)
@@ -225,7 +225,7 @@ def test_a_flipped_byte_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         path.write_bytes(raw)
         return filled
 
-    monkeypatch.setattr(writer, "fill_file", flip)
+    monkeypatch.setattr(shards, "fill_file", flip)
     with pytest.raises(CheckpointError) as caught:
         export_to(source, tmp_path / "out", Target(target))
     assert caught.value.code == "verify-failed"
@@ -421,7 +421,7 @@ def test_carried_tensors_are_verified_too(tmp_path: Path, monkeypatch: pytest.Mo
     torch = pytest.importorskip("torch")
     value = {"model": tensors_of(models.state("meta")), "optimizer": {"state": {0: {"exp_avg": torch.ones(64)}}}}
     path = torch_file(tmp_path / "a.pt", value)
-    real = writer.fill_file
+    real = shards.fill_file
 
     def flip(path: Path, file: Any, *rest: Any) -> Any:
         filled = real(path, file, *rest)
@@ -430,7 +430,7 @@ def test_carried_tensors_are_verified_too(tmp_path: Path, monkeypatch: pytest.Mo
         path.write_bytes(raw)
         return filled
 
-    monkeypatch.setattr(writer, "fill_file", flip)
+    monkeypatch.setattr(shards, "fill_file", flip)
     with pytest.raises(CheckpointError, match="exp_avg"):
         export_to(path, tmp_path / "out", Target("same"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME, BY_SAFETENSORS
@@ -86,11 +87,17 @@ def layout(specs: Sequence[TensorSpec], metadata: Mapping[str, str]) -> FileLayo
     text = _encode_header(header)
     start = 8 + len(text)
     offsets = {key: start + begin for key, begin in begins.items()}
+    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, _HeaderPatch(text))
 
-    def patches(_: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
-        yield 0, len(text).to_bytes(8, "little") + text
 
-    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, patches)
+@dataclass(frozen=True, slots=True)
+class _HeaderPatch:
+    """The one patch of a safetensors file; a value, so that a layout can be sent to another process."""
+
+    text: bytes
+
+    def __call__(self, _: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
+        yield 0, len(self.text).to_bytes(8, "little") + self.text
 
 
 def _encode_header(header: Mapping[str, Any]) -> bytes:

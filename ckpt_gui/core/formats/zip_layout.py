@@ -55,15 +55,22 @@ def layout_zip(entries: Sequence[Entry]) -> FileLayout:
     nbytes = directory + len(_directory(placed, directory, {}))
     offsets = {p.entry.label: p.data for p in placed if p.entry.label is not None}
     sizes = {p.entry.label: p.entry.size for p in placed if p.entry.label is not None}
+    return FileLayout(nbytes, offsets, sizes, _ZipPatches(tuple(placed), directory))
 
-    def patches(crcs: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
-        known = {p.entry.name: _crc(p.entry, crcs) for p in placed}
-        for place in placed:
+
+@dataclass(frozen=True, slots=True)
+class _ZipPatches:
+    """Headers, small records and directory; a value, so that a layout can be sent to another process."""
+
+    placed: tuple[_Placed, ...]
+    directory: int
+
+    def __call__(self, crcs: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
+        known = {p.entry.name: _crc(p.entry, crcs) for p in self.placed}
+        for place in self.placed:
             content = place.entry.content or b""
             yield place.header, _local_header(place, known[place.entry.name]) + content
-        yield directory, _directory(placed, directory, known)
-
-    return FileLayout(nbytes, offsets, sizes, patches)
+        yield self.directory, _directory(self.placed, self.directory, known)
 
 
 def _crc(entry: Entry, crcs: Mapping[str, int]) -> int:
