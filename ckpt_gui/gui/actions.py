@@ -68,9 +68,9 @@ ACTIONS: tuple[Spec, ...] = (
         needs="before",
         tip="Open again what was open when the program ended last, as it was shown",
     ),
-    Spec("reload", "&Read again", "reload", ("F5",), needs="path", tip="Open the same path anew"),
+    Spec("reload", "Rea&d again", "reload", ("F5",), needs="path", tip="Open the same path anew"),
     Spec(
-        "choose-config", "Choose a c&onfig…", "choose_config", needs="path", tip="Open it with a config.json of yours"
+        "choose-config", "Choose a confi&g…", "choose_config", needs="path", tip="Open it with a config.json of yours"
     ),
     Spec(
         "close", "&Close checkpoint", "close_checkpoint", (_Key.Close,), needs="path", tip="Go back to the start page"
@@ -285,6 +285,7 @@ MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("&Help", ("help", "palette", "explain", "-", "legend", "shortcuts", "about")),
 )  # fmt: skip
+_SUBMENUS = {"RECENTS": "Open &recent", "PAGES": "P&ages"}
 THEMES = ("theme-system", "theme-light", "theme-dark", "theme-contrast")
 
 
@@ -332,8 +333,8 @@ def make_menus(window: QMainWindow, actions: Mapping[str, QAction]) -> dict[str,
                 menu.addSeparator()
             elif name == "THEME":
                 menu.addMenu(said("&Colours")).addActions([actions[theme] for theme in THEMES])
-            elif name == "RECENTS":
-                places[name] = menu.addMenu(said("Open &recent"))
+            elif name in _SUBMENUS:
+                places[name] = menu.addMenu(said(_SUBMENUS[name]))
             elif name.isupper():
                 places[name] = menu
                 menu.addSeparator().setObjectName(name)

@@ -152,7 +152,7 @@ class MainWindow(QMainWindow):
         redo.setShortcuts(QKeySequence.keyBindings(QKeySequence.StandardKey.Redo))
         fill_place(places["UNDO"], "UNDO", [undo, redo])
         fill_place(places["COLUMNS"], "COLUMNS", [self.tree_panel.columns.menu.menuAction()])
-        fill_place(places["PAGES"], "PAGES", self.page_tabs.menu_actions())
+        places["PAGES"].addActions(self.page_tabs.menu_actions())
         fill_place(places["DOCKS"], "DOCKS", [dock.toggleViewAction() for dock in self.docks.values()])
         self.actions_by_id[f"theme-{self.theme.scheme}"].setChecked(True)
 

@@ -58,7 +58,7 @@ class Page:
 
 PAGES: tuple[Page, ...] = (
     Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),
-    Page("overview", "O&verview", "What weighs what, and what it takes to load", OverviewPage),
+    Page("overview", "&Overview", "What weighs what, and what it takes to load", OverviewPage),
     Page("values", "V&alues", "The true values of any part of a tensor", ValuesPage),
     Page("plots", "&Plots", "Distribution, heat map, layers and casts of a tensor", PlotsPage),
     Page("scan", "&Scan", "Read every weight, and see what looks wrong", ScanPage),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from PySide6.QtCore import QByteArray, QObject, Qt
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QWidget
 
 from ckpt_gui.gui.panels.parts import DockTitle
 from ckpt_gui.gui.settings import LAYOUT_VERSION
@@ -72,6 +72,12 @@ class Docks(QObject):
         if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
             self._below[0].raise_()
             self._size()
+        self._name_tabs()
+
+    def _name_tabs(self) -> None:
+        """Give the tabs of docks that lie on top of each other a name: Qt makes them once they are shown."""
+        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            bar.setAccessibleName(self.tr("Docks"))
 
     def _stack(self) -> None:
         """Put the docks below on top of each other, with tabs; the first is seen."""

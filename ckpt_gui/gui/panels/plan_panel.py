@@ -55,7 +55,7 @@ class PlanPanel(QWidget):
         self.only_button = button("", kind="quiet", tip=self.tr("Show every step again (F7)"))
         self.only_button.hide()
         self._only: frozenset[str] | None = None  # full keys: only the steps that concern these are listed
-        self.preview_box = QCheckBox(self.tr("Pre&view"))
+        self.preview_box = QCheckBox(self.tr("Previe&w"))
         self.preview_box.setToolTip(self.tr("Show the tree as the plan would write it (F9)"))
         self.preview_box.setAccessibleName(self.tr("Preview in the tree"))
         self.copy_button = button(self.tr("Copy command"), tip=self.tr("Copy the command that does the same"))

@@ -42,6 +42,16 @@ class StepList(CheckTree):
         self.setAccessibleName(self.tr("Steps of the fix plan"))
         tr = self.tr
         self.setHeaderLabels(["", tr("Step"), tr("Tensors"), tr("Values"), tr("Sure"), tr("Evidence")])
+        tips = (
+            tr("Ticked steps are done"),
+            tr("What is changed"),
+            tr("How many tensors are concerned"),
+            tr("Whether any value changes, or only names and places"),
+            tr("Whether anything is guessed"),
+            tr("Why this is right"),
+        )
+        for column, tip in enumerate(tips):
+            self.headerItem().setToolTip(column, tip)
         self.setRootIsDecorated(False)
         self.setItemDelegateForColumn(EVIDENCE, WrapDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)

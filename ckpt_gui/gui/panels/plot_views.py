@@ -85,7 +85,7 @@ VIEWS: tuple[PlotView, ...] = (
         _distribution, _draw_distribution, _distribution_table,
     ),
     PlotView(
-        "heat", "&Heat map", "Means and largest magnitudes of blocks; zoom in until single values are seen",
+        "heat", "Heat &map", "Means and largest magnitudes of blocks; zoom in until single values are seen",
         HeatPairPlot, _heat, lambda plot, found, _: plot.show(found), heat_table,
     ),
     PlotView(
@@ -93,7 +93,7 @@ VIEWS: tuple[PlotView, ...] = (
         _layers, lambda plot, found, _: plot.show(found), strip_table,
     ),
     PlotView(
-        "cast", "&Cast", "What a cast would change, make zero, or let overflow", CastPlot,
+        "cast", "Cast", "What a cast would change, make zero, or let overflow", CastPlot,
         _cast, lambda plot, found, _: plot.show_cast(found), cast_table,
     ),
 )  # fmt: skip

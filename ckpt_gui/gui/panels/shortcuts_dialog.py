@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
@@ -72,7 +72,7 @@ class ShortcutsDialog(QDialog):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for column in (1, 2):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        self.edit = QKeySequenceEdit()
+        self.edit = _KeysEdit()
         self.edit.setMaximumSequenceLength(1)
         self.edit.setAccessibleName(self.tr("New keys"))
         self.edit.setToolTip(self.tr("Press the keys that shall call the selected command"))
@@ -176,6 +176,18 @@ class ShortcutsDialog(QDialog):
             self._changed[name] = [key.toString(QKeySequence.SequenceFormat.PortableText) for key in keys]
         self.told.setText(self.tr("Changed.") if name in self._changed else self.tr("As delivered."))
         self.changed.emit(dict(self._changed))
+
+
+class _KeysEdit(QKeySequenceEdit):
+    """Takes the keys that are pressed, but for Tab and Shift+Tab, which lead on: else nobody got out by keyboard."""
+
+    def event(self, event: QEvent) -> bool:
+        """Lead on."""
+        if isinstance(event, QKeyEvent) and event.key() in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
+            if event.type() == QEvent.Type.KeyPress:
+                self.focusNextPrevChild(event.key() == Qt.Key.Key_Tab)
+            return True
+        return super().event(event)
 
 
 def read_keys(texts: Iterable[str]) -> list[QKeySequence]:

@@ -186,6 +186,7 @@ def _make_toolbar(canvas: Any, parent: QWidget) -> Any:
         button = toolbar.widgetForAction(action)
         if button is not None and action.text():
             button.setProperty("kind", "quiet")
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.setAccessibleName(action.toolTip() or action.text())
     return toolbar
 

@@ -23,6 +23,7 @@ class ValuesTable(QTableView):
         self.setAccessibleName(self.tr("Values"))
         self.setAlternatingRowColors(True)
         self.setShowGrid(False)
+        self.setTabKeyNavigation(False)  # Tab leads on; the arrow keys go from value to value
         self.setWordWrap(False)
         self.setHorizontalScrollMode(QTableView.ScrollMode.ScrollPerPixel)
         self.setSelectionMode(QTableView.SelectionMode.ContiguousSelection)
