@@ -16,9 +16,11 @@ import pytest
 
 pytest.importorskip("PySide6", reason="the window needs PySide6")
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSettings, QThread, QThreadPool, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSettings, QThread, QThreadPool, QTimer, QTranslator
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
+
+from ckpt_gui.gui.theme import STILL
 
 WAIT_SECONDS = 5.0
 
@@ -140,3 +142,23 @@ def _stop_all(threads: _Starts, timers: _Starts, widgets_before: dict[int, QWidg
             widget.close()
             widget.deleteLater()
     _settle()
+
+
+@pytest.fixture(autouse=True)
+def _app_as_before(qapp: QApplication) -> Iterator[None]:
+    """Fail if a test leaves other letters, translations or a wish for no motion to the tests after it."""
+    font, translators = qapp.font(), set(qapp.findChildren(QTranslator))
+    yield
+    left = []
+    if qapp.font() != font:
+        left.append(f"letters of {qapp.font().pointSizeF():g} pt")
+        qapp.setFont(font)
+    if qapp.property(STILL):
+        left.append("no motion")
+        qapp.setProperty(STILL, False)
+    for translator in set(qapp.findChildren(QTranslator)) - translators:
+        left.append(f"the translation {translator.filePath()}")
+        qapp.removeTranslator(translator)
+        translator.deleteLater()
+    if left:
+        pytest.fail("left to other tests: " + ", ".join(left))
