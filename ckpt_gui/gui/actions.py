@@ -332,7 +332,7 @@ def make_menus(window: QMainWindow, actions: Mapping[str, QAction]) -> dict[str,
             if name == "-":
                 menu.addSeparator()
             elif name == "THEME":
-                menu.addMenu(said("&Colours")).addActions([actions[theme] for theme in THEMES])
+                menu.addMenu(said("Colou&rs")).addActions([actions[theme] for theme in THEMES])
             elif name in _SUBMENUS:
                 places[name] = menu.addMenu(said(_SUBMENUS[name]))
             elif name.isupper():
