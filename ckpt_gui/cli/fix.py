@@ -11,7 +11,6 @@ import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 
-from ckpt_gui.cli.by_hand import add_plan_options, loaded_plan, over_plan
 from ckpt_gui.cli.fix_output import announce, left_sentence, refusal, refuse, tell_written, write_report
 from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, report_file, size
 from ckpt_gui.cli.terminal import (
@@ -33,7 +32,6 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.export import GB, Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.plan_file import PlanFile, write_plan
 from ckpt_gui.core.policy import TIE_CHOICES
 from ckpt_gui.core.report import export_document, failure_document, failure_json, sarif
 from ckpt_gui.core.report.as_file import report_text
@@ -85,7 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
-    add_plan_options(parser)
     add_model_options(parser)
 
 
@@ -97,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
     if args.salvage and args.out is not None:
         args.out = partial_name(args.out)
     try:
-        loaded = loaded_plan(args)
         base = read_base(args.base)
         with progress_bar() as progress:
             source = open_checkpoint(
@@ -108,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         return _unreadable(args, error)
     with source, adapter or nullcontext(), stoppable() as stopped:
         try:
-            export = plan_export(source, args, base, stopped, adapter, loaded)
+            export = plan_export(source, args, base, stopped, adapter)
         except CheckpointError as error:
             if adapter is None:
                 raise
@@ -118,26 +114,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plan_export(
-    source: Source,
-    args: argparse.Namespace,
-    base: Sidecars | None,
-    stopped: Stop,
-    adapter: Source | None = None,
-    loaded: PlanFile | None = None,
+    source: Source, args: argparse.Namespace, base: Sidecars | None, stopped: Stop, adapter: Source | None = None
 ) -> Export:
     """Return the export that is asked for, the pair compared to its end and an adapter merged.
 
     Raises:
         CheckpointError: The adapter does not fit.
     """
-    target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel)
-    wanted, target = over_plan(loaded, policy(source, args, args.tie), target)
     with progress_bar() as progress:
-        plan = understand(source, wanted, progress=progress, cancelled=stopped)
-    if args.save_plan:
-        write_plan(args.save_plan, PlanFile(wanted, target, args.base or "", args.adapter or "", args.path))
+        plan = understand(source, policy(source, args, args.tie), progress=progress, cancelled=stopped)
+    target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel)
     if adapter is not None:
-        plan = merged(plan, adapter, base, wanted.lora_alpha)
+        plan = merged(plan, adapter, base, args.lora_alpha)
     export = retarget(plan, target)
     return salvaged(export) if args.salvage else export
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ckpt_gui.cli.by_hand import add_hand_options, hand_policy
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source, find_ref
@@ -17,7 +15,7 @@ from ckpt_gui.core.text.words import read_bytes
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--cluster", "--nice", "--resume",
+    "--cluster", "--nice", "--plan", "--resume", "--save-plan",
 )  # fmt: skip
 
 
@@ -136,18 +134,16 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--assigned-only", action="store_true", help="take only what the index names, from the shard that it names"
     )
     group.add_argument("--lora-alpha", metavar="N", type=alpha, help="alpha of a LoRA adapter, as it was in training")
-    add_hand_options(parser)
 
 
 def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Policy:
     """Return the user's decisions."""
     dropped = frozenset(find_ref(source, key).full_key for key in args.drop)
     named = section(source, args.section)
-    made = Policy(
+    return Policy(
         named, args.family, args.heads, args.kv_heads, tie, dropped=dropped, lora_alpha=args.lora_alpha,
         assigned_only=args.assigned_only, stored=args.stored,
     )  # fmt: skip
-    return dataclasses.replace(made, **hand_policy(source, args))
 
 
 def section(source: Source, name: str | None) -> tuple[str, ...] | None:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ckpt_gui.core.edit_steps import edit_steps
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
@@ -30,8 +29,7 @@ def export_steps(export: Export) -> tuple[Step, ...]:
     names = (_section, _unwrap, _rename)
     values = (_dequantise, _merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
     rest = (_not_held, _unassigned, _user, _cast, _index, _config, _foreign)
-    made = tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
-    return (*edit_steps(export), *made)
+    return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
 
 
 def _pairs(entries: Iterable[Entry]) -> tuple[tuple[str, str], ...]:

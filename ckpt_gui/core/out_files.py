@@ -15,7 +15,6 @@ from typing import Any
 from huggingface_hub import split_state_dict_into_shards_factory
 
 from ckpt_gui.core.beside import ForeignObject
-from ckpt_gui.core.edits import edit_metadata
 from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
@@ -136,7 +135,7 @@ def _metadata(export: Export) -> dict[str, str]:
     """Carry the source's metadata; `format` says pt, which transformers 4 wants; records of dropped aliases go."""
     keys = {e.key for e in export.entries} | {d.key for d in export.dropped}
     kept = {k: v for k, v in export.plan.source.metadata.items() if k not in keys and v not in keys}
-    return edit_metadata(kept | {"format": "pt"}, export.plan.policy.metadata_edits)
+    return kept | {"format": "pt"}
 
 
 def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:

@@ -160,7 +160,6 @@ class Plan:
             the same heads.
         adapter: The adapter that this checkpoint is, with no base weights in it; None for a model.
         merged: The adapter that the entries have taken in; None if there is none.
-        edited: Of each rule of the user's the full keys that it renamed.
     """
 
     source: Source
@@ -186,7 +185,6 @@ class Plan:
     shared: tuple[tuple[TensorRef, ...], ...] = ()
     adapter: Adapter | None = None
     merged: Adapter | None = None
-    edited: tuple[tuple[str, ...], ...] = ()
 
     def replace(self, **changes: Any) -> Plan:
         """Return a copy with some fields changed."""

@@ -6,8 +6,10 @@ They are a value beside the source: the same source, config and policy always gi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ckpt_gui.core.edits import FieldEdit, KeyRule
+if TYPE_CHECKING:
+    pass
 
 TIE_CHOICES = ("auto", "keep", "drop", "copy", "none")
 
@@ -28,10 +30,6 @@ class Policy:
         lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.
         assigned_only: Take each tensor from the shard that the folder's index names, and leave out what it does not.
         stored: Name of the layout that the file has, where several have the same names.
-        key_rules: Names that the user gives to keys, in order.
-        kept: Full keys of computed tensors that are carried along all the same.
-        config_edits: Fields of the config that the user changes, wherever that lies.
-        metadata_edits: Entries of a safetensors file's metadata that the user changes.
     """
 
     section: tuple[str, ...] | None = None
@@ -44,7 +42,3 @@ class Policy:
     lora_alpha: float | None = None
     assigned_only: bool = False
     stored: str | None = None
-    key_rules: tuple[KeyRule, ...] = ()
-    kept: frozenset[str] = frozenset()
-    config_edits: tuple[FieldEdit, ...] = ()
-    metadata_edits: tuple[FieldEdit, ...] = ()

@@ -13,7 +13,6 @@ from ckpt_gui.core.passes.assigned import use_assigned
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims
-from ckpt_gui.core.passes.edit import edit_keys
 from ckpt_gui.core.passes.merge_ranks import judge_ranks, merge_ranks
 from ckpt_gui.core.passes.mxfp4 import decode_mxfp4
 from ckpt_gui.core.passes.rename import rename
@@ -27,7 +26,6 @@ Pass = Callable[[Plan], Plan]
 NAMES_AND_SHAPES: tuple[Pass, ...] = (
     find_section,  # which nested dict holds the weights
     use_assigned,  # only what the index names, where that is wanted
-    edit_keys,  # names that the user has given
     unwrap,  # names that wrappers put into keys go
     find_adapter,  # adapters: on their own, or to be merged into the weights beside them
     decode_mxfp4,  # codes and scales whose names leave no doubt become the weights that they stand for

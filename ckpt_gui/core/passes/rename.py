@@ -36,7 +36,7 @@ def rename(plan: Plan) -> Plan:
     for entry in plan.entries:
         rule = _rule(entry.key, plan.layout, plan.prefix)
         ignored = _ignored(entry.key, plan.layout, plan.prefix) if rule is None else None
-        if ignored and "buffers" not in plan.policy.skip and entry.ref.full_key not in plan.policy.kept:
+        if ignored and "buffers" not in plan.policy.skip:
             dropped.append(Dropped(entry.ref, ignored.reason, "buffer", entry.key))
             normal[entry.key] = ignored.normal
         elif rule is None:
