@@ -80,6 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a folder of files; one that holds folders is kept"
     )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with an interrupted export to OUT: files that are whole are kept"
+    )
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
@@ -200,11 +203,14 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
     announce(export)
     if export.blocked:
         return refuse(args, export)
+    from ckpt_gui.core.journal import interrupted
     from ckpt_gui.core.leftovers import abandoned
     from ckpt_gui.core.writer import write_export
 
+    going_on = interrupted(Path(args.out).absolute()) if args.resume else None
     for found in abandoned(Path(args.out)):
-        say(left_sentence(found))
+        if going_on is None or found.path != going_on.leftover.path:
+            say(left_sentence(found))
     try:
         with progress_bar() as progress:
             result = write_export(
@@ -215,6 +221,7 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
                 progress=progress,
                 cancelled=stopped,
                 sha256=args.sha256,
+                resume=args.resume,
             )
     except CheckpointError as error:
         say_error(error)

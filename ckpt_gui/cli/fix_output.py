@@ -21,7 +21,7 @@ from ckpt_gui.core.report import (
     written_sentence,
 )
 from ckpt_gui.core.report.as_file import report_text
-from ckpt_gui.core.text import Line, Section, Style, plain_item, plain_section, shown, wrap
+from ckpt_gui.core.text import Line, Section, Style, plain_item, plain_section, plural, shown, wrap
 
 if TYPE_CHECKING:
     from ckpt_gui.core.leftovers import Leftover
@@ -41,6 +41,11 @@ def left_sentence(found: Leftover) -> str:
     where = f"{shown(str(found.path))} ({found.nbytes:,} bytes)"
     if found.is_old:
         return f"an export that was killed has left {where}: what stood at {shown(found.target)} before it."
+    from ckpt_gui.core.journal import read_journal
+
+    if (going_on := read_journal(found)) is not None and going_on.done:
+        files = plural(len(going_on.done), "whole file")
+        return f"an export that was killed has left {where}, with {files}: --resume goes on with it, or remove it."
     return f"an export that was killed has left {where}; it is no use any more and can be removed."
 
 
@@ -70,6 +75,8 @@ def tell_written(args: argparse.Namespace, export: Export, result: WriteResult) 
     for name in result.files:
         lines.append(Line(f"  {shown(name)}"))
     more = [f.message + (f" {f.fix}" if f.fix else "") for f in missing_for_use(export)]
+    if result.resumed:
+        more.append(f"{plural(result.resumed, 'file')} of the interrupted export were whole, and kept.")
     if result.overflow:
         more.append(f"{result.overflow:,} finite values became infinite in the cast to {args.dtype}.")
     more += use_sentences(result.report.get("use_with") or {})

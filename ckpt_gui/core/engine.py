@@ -17,18 +17,13 @@ _TICK = 0.2  # seconds after which a cancel is heard
 _GRACE = 60.0  # seconds that running jobs are given to stop
 
 
-def run_here(jobs: Sequence[ShardJob], source: Source, meter: Meter, workers: int, kept: Kept) -> list[ShardResult]:
+def run_here(jobs: Sequence[ShardJob], source: Source, meter: Meter, workers: int, kept: Kept) -> None:
     """Do the jobs one after another, each with all workers; `kept` is told of every one that is done."""
-    results = []
     for job in jobs:
-        results.append(write_shard(job, source, meter, workers))
-        kept(job, results[-1])
-    return results
+        kept(job, write_shard(job, source, meter, workers))
 
 
-def run_on(
-    executor: Executor, jobs: Sequence[ShardJob], folder: Path, meter: Meter, workers: int, kept: Kept
-) -> list[ShardResult]:
+def run_on(executor: Executor, jobs: Sequence[ShardJob], folder: Path, meter: Meter, workers: int, kept: Kept) -> None:
     """Do the jobs on an executor, in whatever order; the first failure, or a cancel, stops the others.
 
     Args:
@@ -46,7 +41,6 @@ def run_on(
     if len(jobs) == 1:
         jobs = [dataclasses.replace(job, workers=workers) for job in jobs]
     futures: dict[Future[ShardResult], ShardJob] = {}
-    results: dict[str, ShardResult] = {}
     try:
         for job in jobs:
             futures[executor.submit(run_shard, job)] = job
@@ -56,7 +50,6 @@ def run_on(
             meter.add("Writing and verifying", 0)
             for future in done:
                 job, result = futures[future], future.result()
-                results[job.name] = result
                 kept(job, result)
                 meter.add(f"Wrote {job.name}", 2 * job.nbytes)
     except BrokenExecutor as error:
@@ -66,7 +59,6 @@ def run_on(
     except BaseException:
         _stop(futures, folder)
         raise
-    return [results[job.name] for job in jobs]
 
 
 def _stop(futures: dict[Future[ShardResult], ShardJob], folder: Path) -> None:

@@ -7,7 +7,6 @@ name: the same export gives the same report.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from ckpt_gui.core.fill import Filled
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.shards import ShardResult
+from ckpt_gui.core.version import version
 
 _PLAIN_THETA = 10000.0  # of torchtune's llama2_classifier, which takes no other
 
@@ -30,7 +30,7 @@ def make_report(export: Export, files: tuple[OutFile, ...], results: Sequence[Sh
     source = plan.source
     return {
         "schema": 1,
-        "tool": {"name": "ckpt_gui", "version": _version()},
+        "tool": {"name": "ckpt_gui", "version": version()},
         "source": {
             "name": Path(source.path).name,
             "container": source.container,
@@ -58,13 +58,6 @@ def make_report(export: Export, files: tuple[OutFile, ...], results: Sequence[Sh
             for key, row in _tensor_rows(f, done[f.name].filled, plan.dims)
         },
     }
-
-
-def _version() -> str:
-    try:
-        return metadata.version("ckpt_gui")
-    except metadata.PackageNotFoundError:
-        return "0"
 
 
 def _true_config(export: Export) -> dict[str, Any] | None:

@@ -61,6 +61,12 @@ class Meter:
         if self._stop.is_set() or (self.cancelled and self.cancelled()):
             raise Cancelled
 
+    def rewind(self, done: int) -> None:
+        """Forget what was counted of work that was in vain, and that it was stopped."""
+        with self._lock:
+            self.done = done
+            self._stop.clear()
+
     def stop(self) -> None:
         """Make every worker stop at its next block."""
         self._stop.set()

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, unchecked
 from ckpt_gui.core.formats.verify import verify_used
@@ -39,6 +40,7 @@ class ShardJob:
         checks: Stored tensors whose checksums are compared before anything is written.
         sha256: Return the file's SHA-256 too.
         workers: Threads that read and write.
+        kept: What a file of that name holds which an interrupted export has left; it is kept if it is so.
     """
 
     folder: str
@@ -48,6 +50,7 @@ class ShardJob:
     checks: tuple[TensorRef, ...] = ()
     sha256: bool = False
     workers: int = 1
+    kept: Filled | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +75,7 @@ class ShardResult:
         digest: Equal for two results exactly when the files are the same, as far as CRC-32 can tell.
         sha256: The file's SHA-256, if it was asked for.
         seconds: How long checking, writing and verifying took.
+        resumed: True if the file was there already.
     """
 
     name: str
@@ -81,6 +85,7 @@ class ShardResult:
     digest: str
     sha256: str | None
     seconds: Mapping[str, float]
+    resumed: bool = False
 
 
 def make_jobs(export: Export, files: tuple[OutFile, ...], folder: Path, *, sha256: bool) -> tuple[ShardJob, ...]:
@@ -138,22 +143,47 @@ def run_shard(job: ShardJob) -> ShardResult:
 def write_shard(job: ShardJob, source: Source, meter: Meter, workers: int) -> ShardResult:
     """Do a job with a source that is open already; see `run_shard`."""
     laps = Laps()
+    place = Path(job.folder, job.name)
+    if job.kept is not None and _is_whole(place, job, job.kept, meter, workers):
+        laps.lap("verify")
+        return _result(job, job.kept, place, laps, resumed=True)
     verify_used(source, job.checks, meter.progress, meter.cancelled)
     laps.lap("check")
-    path = Path(job.folder, f".{secrets.token_hex(4)}-{job.name}")
+    path = place.with_name(f".{secrets.token_hex(4)}-{job.name}")
     try:
         filled = fill_file(path, job.file, source, job.dims, meter, workers)
         laps.lap("write")
-        verified = verify(path, job.file, filled, meter, workers)
-        sha256 = _sha256(path) if job.sha256 else None
+        verify(path, job.file, filled, meter, workers)
         laps.lap("verify")
-        os.replace(path, Path(job.folder, job.name))
+        os.replace(path, place)
     except BaseException:
         with suppress(OSError):  # what failed first is told
             path.unlink(missing_ok=True)
         raise
+    return _result(job, filled, place, laps, resumed=False)
+
+
+def _result(job: ShardJob, filled: Filled, place: Path, laps: Laps, *, resumed: bool) -> ShardResult:
     digest = hashlib.sha256(repr((job_digest(job), sorted(filled.crcs.items()))).encode()).hexdigest()
-    return ShardResult(job.name, job.file.layout.nbytes, filled, verified, digest, sha256, laps.seconds)
+    sha256 = _sha256(place) if job.sha256 else None
+    laps.lap("verify")
+    return ShardResult(
+        job.name, job.file.layout.nbytes, filled, len(job.file.keys), digest, sha256, laps.seconds, resumed
+    )
+
+
+def _is_whole(place: Path, job: ShardJob, kept: Filled, meter: Meter, workers: int) -> bool:
+    """Read a file of an interrupted export again; one that is not as it was is written anew."""
+    before = meter.done
+    try:
+        if os.stat(place).st_size != job.file.layout.nbytes:
+            return False
+        verify(place, job.file, kept, meter, workers)
+    except (OSError, CheckpointError):
+        meter.rewind(before)
+        return False
+    meter.add("Verifying", job.nbytes)
+    return True
 
 
 def _sha256(path: Path) -> str:

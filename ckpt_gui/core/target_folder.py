@@ -14,13 +14,14 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Source
 
+KEPT = "kept"  # in the place of the process's number: nobody writes to it any more
 PREFIX, SUFFIX, OLD = ".ckpt-gui-", ".part", "-old"
 MARGIN = 16 << 20  # bytes kept free beside what will be written
 _RENAME_EXCHANGE = 2
@@ -127,23 +128,37 @@ def _refused(message: str, fix: str) -> CheckpointError:
 
 
 @contextlib.contextmanager
-def staged(folder: Path) -> Iterator[Path]:
+def staged(folder: Path, resumed: Path | None = None, keep: Callable[[], bool] = lambda: False) -> Iterator[Path]:
     """Give a hidden sibling to write to; remove it, and the folders made for it, when the block fails.
 
     The block puts it in place by `commit`; after that there is nothing to remove.
+
+    Args:
+        folder: The target.
+        resumed: What an interrupted export left: it becomes that sibling, as it is.
+        keep: Asked when the block fails; True leaves the sibling, to be resumed.
     """
     above = folder.absolute().parent
     made = [path for path in (above, *above.parents) if not path.exists()]
     above.mkdir(parents=True, exist_ok=True)
-    name = folder.name.encode()[:100].decode(errors="ignore")
-    part = above / f"{PREFIX}{name}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+    part = above / _hidden(folder, str(os.getpid()))
     try:
-        part.mkdir()
+        if resumed is None:
+            part.mkdir()
+        else:
+            os.rename(resumed, part)
         yield part
     finally:
-        if part.exists():
+        if part.exists() and keep():
+            os.rename(part, above / _hidden(folder, KEPT))
+        elif part.exists():
             shutil.rmtree(part, ignore_errors=True)
         _remove_empty(made)
+
+
+def _hidden(folder: Path, owner: str) -> str:
+    name = folder.name.encode()[:100].decode(errors="ignore")
+    return f"{PREFIX}{name}-{owner}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def _remove_empty(folders: list[Path]) -> None:

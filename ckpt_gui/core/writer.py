@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_record import make_report
 from ckpt_gui.core.fill import Meter
 from ckpt_gui.core.formats.verify import changed_files
+from ckpt_gui.core.journal import NAME as JOURNAL
+from ckpt_gui.core.journal import Journal, clear, fits, head_of, interrupted, refuse_other, with_kept
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
@@ -47,6 +49,7 @@ class WriteResult:
         phases: Seconds of planning, writing, verifying and putting in place.
         overflow: Finite values that a cast made infinite.
         report: What EXPORT_REPORT.json says.
+        resumed: Files that an interrupted export had left whole.
     """
 
     folder: str
@@ -58,6 +61,7 @@ class WriteResult:
     phases: Mapping[str, float] = field(default_factory=dict)
     overflow: int = 0
     report: Mapping[str, Any] = field(default_factory=dict)
+    resumed: int = 0
 
 
 def write_export(
@@ -70,6 +74,7 @@ def write_export(
     cancelled: Callable[[], bool] | None = None,
     sha256: bool = False,
     executor: Executor | None = None,
+    resume: bool = False,
 ) -> WriteResult:
     """Write an export to a folder.
 
@@ -83,11 +88,13 @@ def write_export(
         sha256: Put the SHA-256 of each file into the report.
         executor: Does the files, each as one job, wherever source and target can be reached by the same paths; without
             one they are done here, one after another.
+        resume: Go on with what an interrupted export to this folder has left, if there is such; files that are whole
+            are kept then, too, when this one is interrupted.
 
     Raises:
         CheckpointError: Something blocks the export, the target is refused, the source is damaged or changed, the
-            disk is full, or the result is not what was meant. Nothing is left behind.
-        Cancelled: The user stopped it. Nothing is left behind.
+            disk is full, or the result is not what was meant. Nothing is left behind (but see `resume`).
+        Cancelled: The user stopped it. Nothing is left behind (but see `resume`).
     """
     refuse_blocked(export)
     laps = Laps()
@@ -96,19 +103,26 @@ def write_export(
     needed = sum(f.layout.nbytes for f in files)
     seen = folder_number(target)
     source = export.plan.source
-    check_target(target, source, overwrite=overwrite, nbytes=needed)
+    jobs = make_jobs(export, files, target, sha256=sha256)
+    found, jobs = _resumed(target, source, jobs) if resume else (None, jobs)
+    there = sum(job.file.layout.nbytes for job in jobs if job.kept is not None)
+    check_target(target, source, overwrite=overwrite, nbytes=needed - there)
+    results: list[ShardResult] = []
     try:
-        with staged(target) as part:
-            jobs = make_jobs(export, files, part, sha256=sha256)
+        with staged(target, found, lambda: resume and bool(results)) as part:
+            clear(part, jobs)
             meter = Meter(2 * sum(job.nbytes for job in jobs), progress, cancelled)
+            keep = _notes(part, target, source, jobs, results)
+            jobs = tuple(replace(job, folder=str(part)) for job in jobs)
             laps.lap("plan")
             if executor is None:
-                results = run_here(jobs, source, meter, workers, _kept)
+                run_here(jobs, source, meter, workers, keep)
             else:
-                results = run_on(executor, jobs, part, meter, workers, _kept)
+                run_on(executor, jobs, part, meter, workers, keep)
             laps.lap("files")
             report = make_report(export, files, results)
             _write_small_files(part, export, report, index)
+            (part / JOURNAL).unlink(missing_ok=True)
             check_unchanged(source)
             commit(part, target, overwrite=overwrite, seen=seen)
             laps.lap("commit")
@@ -124,16 +138,44 @@ def write_export(
         phases=_phases(laps, results),
         overflow=sum(sum(result.filled.overflow.values()) for result in results),
         report=report,
+        resumed=sum(result.resumed for result in results),
     )
 
 
-def _kept(job: ShardJob, result: ShardResult) -> None:
-    """Nothing is noted of an export that is not to be resumed."""
+def can_resume(export: Export, folder: str | os.PathLike[str]) -> bool:
+    """Say whether an interrupted export to that folder was this one, and has left files to go on from."""
+    target = Path(os.path.abspath(folder))
+    found = interrupted(target)
+    jobs = make_jobs(export, plan_files(export)[0], target, sha256=False)
+    return found is not None and fits(found, head_of(target, export.plan.source, jobs))
+
+
+def _resumed(target: Path, source: Source, jobs: tuple[ShardJob, ...]) -> tuple[Path | None, tuple[ShardJob, ...]]:
+    """Return the folder to go on in, if there is one, and the jobs with what is there already."""
+    found = interrupted(target)
+    if found is None:
+        return None, jobs
+    refuse_other(found, head_of(target, source, jobs))
+    return found.leftover.path, with_kept(jobs, found)
+
+
+def _notes(
+    part: Path, target: Path, source: Source, jobs: tuple[ShardJob, ...], results: list[ShardResult]
+) -> Callable[[ShardJob, ShardResult], None]:
+    """Return what is told of every file that is done; of several files a journal is kept."""
+    journal = Journal(part, head_of(target, source, jobs)) if len(jobs) > 1 else None
+
+    def keep(job: ShardJob, result: ShardResult) -> None:
+        if journal is not None:
+            journal.note(job, result)
+        results.append(result)
+
+    return keep
 
 
 def _phases(laps: Laps, results: Sequence[ShardResult]) -> dict[str, float]:
     """Return the seconds of all phases; what the jobs say may be more than it took, where they ran side by side."""
-    of_jobs = {name: sum(r.seconds[name] for r in results) for name in ("check", "write", "verify")}
+    of_jobs = {name: sum(r.seconds.get(name, 0.0) for r in results) for name in ("check", "write", "verify")}
     return {"plan": laps.seconds["plan"], **of_jobs, "commit": laps.seconds["commit"]}
 
 

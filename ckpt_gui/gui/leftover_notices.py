@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject
 
+from ckpt_gui.core.journal import Interrupted
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, remove
 from ckpt_gui.core.text import plural
-from ckpt_gui.gui.models.leftover_list import find_leftovers, folders_to_look_in, is_lost, leftover_words, put_back
+from ckpt_gui.gui.models.leftover_list import (
+    find_leftovers,
+    folders_to_look_in,
+    is_lost,
+    leftover_words,
+    put_back,
+    to_resume,
+)
 from ckpt_gui.gui.panels.notices import Choice
 from ckpt_gui.gui.wording import human_bytes
 
@@ -20,6 +28,10 @@ if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
 
 CUT = 100  # bytes of a target's name that are in the name of what it leaves
+
+
+def _found(found: tuple[Leftover, ...]) -> tuple[tuple[Leftover, ...], Interrupted | None]:
+    return found, to_resume(found)
 
 
 class LeftoverNotices(QObject):
@@ -41,14 +53,14 @@ class LeftoverNotices(QObject):
             return
         self._window.jobs.start(
             self.tr("Looking for leftovers"),
-            lambda _job: find_leftovers(folders_to_look_in(opened, targets), kept),
-            self.tell,
+            lambda _job: _found(find_leftovers(folders_to_look_in(opened, targets), kept)),
+            lambda found: self.tell(*found),
             self._window.tell.trouble,
             quiet=True,
         )
 
-    def tell(self, found: Sequence[Leftover]) -> None:
-        """Tell what was found, and offer to remove it; what stood at a target before is offered back."""
+    def tell(self, found: Sequence[Leftover], resumable: Interrupted | None = None) -> None:
+        """Tell what was found, and offer to go on, or to remove it; what stood at a target is offered back."""
         lost = [one for one in found if is_lost(one)]
         rest = [one for one in found if one not in lost]
         if rest:
@@ -56,9 +68,31 @@ class LeftoverNotices(QObject):
                 Choice(self.tr("Remove"), partial(self._remove, rest), "\n".join(str(one.path) for one in rest)),
                 Choice(self.tr("Keep"), partial(self._keep, rest), self.tr("Ask no more about it")),
             ]
+            if resumable is not None:
+                choices.insert(0, self._offer_to_resume(resumable))
             self._window.notices.show_notice("leftovers", "info", leftover_words(rest), choices)
         if lost:
             self._offer_to_put_back(lost[0])
+
+    def _offer_to_resume(self, found: Interrupted) -> Choice:
+        tip = self.tr("Export {source} to {target} again, with the same choices: {files} are whole, and kept")
+        files = plural(len(found.done), "file")
+        names = (safe_text(os.path.basename(path), 80) for path in (found.head.path, found.head.target))
+        source, target = names
+        return Choice(
+            self.tr("Resume"), partial(self._resume, found), tip.format(source=source, target=target, files=files)
+        )
+
+    def _resume(self, found: Interrupted) -> None:
+        """Show the export dialog with the target; another source is opened first, and then this is offered again."""
+        window = self._window
+        snapshot = window.session.snapshot
+        if snapshot is None or snapshot.source.path != found.head.path:
+            window.open_path(found.head.path)
+            return
+        window.commands.export()
+        if window.commands.dialog is not None:
+            window.commands.dialog.set_folder(found.head.target)
 
     def _offer_to_put_back(self, lost: Leftover) -> None:
         target = put_back(lost)

@@ -217,3 +217,46 @@ def test_cancelled_while_comparing(run: Run, model: Path, tmp_path: Path, monkey
 
     monkeypatch.setattr("ckpt_gui.cli.fix.understand", cancel)
     assert run("fix", model, "-o", tmp_path / "out")[0] == 130
+
+
+def stop_in_the_third_file(patch: pytest.MonkeyPatch) -> None:
+    """Press Control-C when two files of an export are whole."""
+    import ckpt_gui.core.shards as shards
+
+    real, names = shards.fill_file, []
+
+    def fill(path: Path, file: Any, *rest: Any) -> Any:
+        names.append(file.name)
+        if len(names) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(path, file, *rest)
+
+    patch.setattr(shards, "fill_file", fill)
+
+
+def test_resume_goes_on_where_it_was_stopped(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("fix", model, "-o", tmp_path / "out", "--to", "hf", "--max-shard-size", "1kB")
+    before = listed(tmp_path)
+    with monkeypatch.context() as patch:
+        stop_in_the_third_file(patch)
+        assert run(*words, "--resume")[0] == 130
+    assert len(listed(tmp_path)) > len(before)
+    status, _, err = run(*words[:3], tmp_path / "other" / ".." / "out", *words[4:], "--dtype", "fp16", "--resume")
+    assert (status, "another export of this source" in err) == (1, True)
+    status, out, err = run(*words, "--resume")
+    assert (status, "2 files of the interrupted export were whole, and kept." in out) == (0, True), err
+    assert "can be removed" not in err
+    assert {name for name in listed(tmp_path) if str(name).startswith(".")} == set()
+
+
+def test_a_leftover_that_can_be_resumed_is_said_to_be(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("fix", model, "-o", tmp_path / "out", "--to", "hf", "--max-shard-size", "1kB")
+    with monkeypatch.context() as patch:
+        stop_in_the_third_file(patch)
+        run(*words, "--resume")
+    status, _, err = run(*words)
+    assert (status, "with 2 whole files: --resume goes on with it" in " ".join(err.split())) == (0, True), err

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.core import shards
+from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.retarget import retarget
+from ckpt_gui.core.writer import can_resume, write_export
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.leftover_list import folders_to_look_in
+from ckpt_gui.gui.panels.export_check import notes
 from tests.gui.panel_files import llama_folder
 from tests.gui.windows import make_window
 
@@ -125,3 +134,39 @@ def test_where_is_looked(tmp_path: Path) -> None:
     )  # fmt: skip
     assert folders_to_look_in(str(tmp_path / "a" / "x.pt"), ()) == (tmp_path / "a",)
     assert folders_to_look_in(None, ()) == ()
+
+
+def test_an_interrupted_export_is_resumed(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The offer opens the source, then the dialog with the target; what is whole is kept."""
+    source = llama_folder(tmp_path / "m")
+    target = Target("hf", max_shard_bytes=2_000)
+    real, names = shards.fill_file, []
+
+    def stop(path: Path, file: Any, *rest: Any) -> Any:
+        names.append(file.name)
+        if len(names) == 3:
+            raise Cancelled
+        return real(path, file, *rest)
+
+    with open_checkpoint(source) as opened, monkeypatch.context() as patch:
+        patch.setattr(shards, "fill_file", stop)
+        with pytest.raises(Cancelled):
+            write_export(retarget(understand(opened), target), tmp_path / "m-out", resume=True)
+    window.settings.add_target(str(tmp_path / "m-out"))
+    window.leftovers.look()
+    settled(window, qtbot)
+    window.notices.by_name["leftovers"].buttons["Resume"].click()
+    qtbot.waitUntil(lambda: window.session.snapshot is not None, timeout=10_000)
+    settled(window, qtbot)
+    window.notices.by_name["leftovers"].buttons["Resume"].click()
+    dialog = window.commands.dialog
+    assert dialog is not None
+    assert dialog.folder == str(tmp_path / "m-out")
+    snapshot = window.session.snapshot
+    assert snapshot is not None
+    export = retarget(snapshot.plan, target)
+    written = write_export(export, dialog.folder, resume=can_resume(export, dialog.folder))
+    assert written.resumed == 2
+    assert notes(export, written)[0] == "2 files of the interrupted export were whole, and kept."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from ckpt_gui.core.journal import Interrupted, read_journal
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, leftovers
 from ckpt_gui.core.text import human_bytes, plural
@@ -27,6 +28,12 @@ def find_leftovers(folders: Iterable[Path], kept: Collection[str]) -> tuple[Left
     """Return what killed exports left in some folders, without what the user keeps; for a job: it lists folders."""
     found = (one for folder in folders for one in leftovers(folder))
     return tuple(one for one in found if not one.runs and str(one.path) not in kept)
+
+
+def to_resume(found: Iterable[Leftover]) -> Interrupted | None:
+    """Return the last of them that has whole files to go on from; for a job: it reads files."""
+    read = [read_journal(one) for one in found if not one.is_old]
+    return max((one for one in read if one and one.done), key=lambda one: one.leftover.modified, default=None)
 
 
 def leftover_words(found: Sequence[Leftover]) -> str:

@@ -17,7 +17,7 @@ from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.target_folder import check_target, existing_parent
 from ckpt_gui.core.text import human_bytes, plural
-from ckpt_gui.core.writer import WriteResult, write_export
+from ckpt_gui.core.writer import WriteResult, can_resume, write_export
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.snapshot import Snapshot
 
@@ -83,10 +83,16 @@ def check_folder(export: Export, folder: str) -> Check:
 def run_export(
     snapshot: Snapshot, folder: str, *, overwrite: bool, progress: Progress, cancelled: Asked
 ) -> tuple[Export, WriteResult]:
-    """Write a snapshot's export, the tied pair compared first if nobody has; return what was written."""
+    """Write a snapshot's export, the tied pair compared first if nobody has; return what was written.
+
+    One that was interrupted, and is the same, is gone on with.
+    """
     plan = compared(snapshot.plan, progress=progress, cancelled=cancelled)
     export = snapshot.export if plan is snapshot.plan else retarget(plan, snapshot.decisions.target)
-    return export, write_export(export, folder, overwrite=overwrite, progress=progress, cancelled=cancelled)
+    resume = can_resume(export, folder)
+    return export, write_export(
+        export, folder, overwrite=overwrite, progress=progress, cancelled=cancelled, resume=resume
+    )
 
 
 def save_report(path: str, export: Export, result: WriteResult) -> None:
@@ -108,6 +114,9 @@ def file_lines(result: WriteResult) -> tuple[tuple[str, int | None], ...]:
 def notes(export: Export, result: WriteResult) -> tuple[str, ...]:
     """Return what should be known of a written export: how to use it, and what a cast did."""
     found = list(use_sentences(result.report.get("use_with") or {}))
+    if result.resumed:
+        files = plural(result.resumed, "file")
+        found.append(said("{files} of the interrupted export were whole, and kept.").format(files=files))
     if result.overflow:
         found.append(f"{result.overflow:,} finite values became infinite in the cast to {export.target.dtype}.")
     found += [f.message for f in missing_for_use(export)]
