@@ -201,9 +201,13 @@ class FamilyTree(RowTree):
             made.name = self._named(segments[parent.depth : made.depth], before, lo, hi)
             return made
         name, numbers = self._named(segments[parent.depth :], before, lo, hi), segments.count(NUMBER)
-        if hi - lo == 1:
+        if hi - lo == 1 and not self._is_ambiguous(parent, before):
             return Node(name, lo, hi, len(segments), parent, True)
         return Family(name, lo, hi, len(segments), parent, 0, numbers)
+
+    def _is_ambiguous(self, group: Node, numbers: int) -> bool:
+        """Return True if a group's name leaves open which numbers a key in it has."""
+        return any(len(self._range(group.lo, group.hi, place)) > 1 for place in range(numbers))
 
     def _members(self, node: Family) -> Iterator[Node]:
         """Yield the members of a family, or those with the same next number as one node."""

@@ -87,6 +87,8 @@ def safe_text(text: str, limit: int = 200) -> str:
     >>> safe_text("a\x1b[31mb")
     'a\\x1b[31mb'
     """
+    if len(text) <= limit and text.isascii() and text.isprintable():  # nearly all names, many times over
+        return text
     shown = "".join(c if unicodedata.category(c) not in _UNSAFE_CATEGORIES else _escape(c) for c in text[: limit * 4])
     if len(text) <= limit and len(shown) <= limit * 2:
         return shown

@@ -40,6 +40,7 @@ class CheckpointIndex(RowTree):
     Attributes:
         rows: The rows, in the diff's order.
         root: The node that holds everything.
+        types: The element types that there are.
     """
 
     def __init__(self, rows: Sequence[Row], places: Sequence[str] | None = None) -> None:
@@ -47,6 +48,7 @@ class CheckpointIndex(RowTree):
         keys = [name.replace(".", FIRST) for name in names]
         order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
         super().__init__(rows, order, [keys[number] for number in order])
+        self.types = frozenset([row.type_name for row in rows])
         self._by_number = bytes([CODE[row.state] for row in rows])
         self._subjects: list[Subject] | None = None
         self._families: FamilyTree | None = None
@@ -68,6 +70,11 @@ class CheckpointIndex(RowTree):
     def knows_families(self) -> bool:
         """Whether the families of all rows are known already."""
         return self._families is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a filter can begin at once: what it looks at is known."""
+        return self._subjects is not None
 
     def codes(self, numbers: Sequence[int]) -> bytes:
         """Return the codes of the states of some rows, by their numbers."""

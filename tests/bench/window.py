@@ -43,19 +43,27 @@ class Scene:
     words: tuple[str, ...]
 
 
-def scenes(folder: Path, size: str, wide: Sequence[str]) -> Iterator[Scene]:
-    """Yield the scenes, and make their files."""
+def scenes(folder: Path, size: str, wide: Sequence[str], only: Sequence[str] | None) -> Iterator[Scene]:
+    """Yield the scenes, all or some, and make their files."""
+    if only is None or set(only) - {"many", "keys"}:
+        yield from _of_values(folder, size, only)
+    for each in wide:
+        made = make_wide(folder / "wide" / each, each)
+        count = len(json.loads((made / "model.safetensors.index.json").read_text())["weight_map"])
+        for name, title in (("many", "tensors"), ("keys", "keys")):
+            if only is None or name in only:
+                yield Scene(name, f"{count:,} {title}", (str(made),))
+
+
+def _of_values(folder: Path, size: str, only: Sequence[str] | None) -> Iterator[Scene]:
+    """Yield the scenes that read values."""
     model = make_hf(folder / size / "normal", size, normal_noise)
     other = folder / size / "other"
     if not other.exists():
         shutil.copytree(model, other)
-    for name in ("scan", "plots", "export"):
-        yield Scene(name, size, (str(model),))
-    yield Scene("compare", size, (str(model), str(other)))
-    for each in wide:
-        made = make_wide(folder / "wide" / each, each)
-        count = len(json.loads((made / "model.safetensors.index.json").read_text())["weight_map"])
-        yield Scene("many", f"{count:,} tensors", (str(made),))
+    for name in ("scan", "plots", "export", "compare"):
+        if only is None or name in only:
+            yield Scene(name, size, (str(model), str(other)) if name == "compare" else (str(model),))
 
 
 def driven(scene: Scene) -> list[dict[str, Any]]:
@@ -82,11 +90,11 @@ def lines(scene: Scene, runs: int) -> Iterator[str]:
         )
 
 
-def table(folder: Path, size: str, runs: int, wide: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the table."""
+def table(folder: Path, size: str, runs: int, wide: Sequence[str], only: Sequence[str] | None = None) -> Iterator[str]:
+    """Yield the lines of the table, of some scenes or of all."""
     yield "| file | what goes on | takes | longest stall | of it own work | stalls over 50 ms | ≤ 50 ms | peak |"
     yield "|---|---|---|---|---|---|---|---|"
-    for scene in scenes(folder, size, wide):
+    for scene in scenes(folder, size, wide, only):
         yield from lines(scene, runs)
 
 
@@ -95,10 +103,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.window", description=__doc__)
     parser.add_argument("--size", choices=SHAPES, default="1b")
     parser.add_argument("--wide", choices=WIDE, nargs="*", default=["123k", "500k"])
+    parser.add_argument("--scene", nargs="*", help="only these scenes, such as keys")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
     args = parser.parse_args()
-    for line in table(args.folder, args.size, args.runs, args.wide):
+    for line in table(args.folder, args.size, args.runs, args.wide, args.scene):
         print(line, flush=True)
     return 0
 

@@ -15,13 +15,14 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from PySide6.QtCore import QEventLoop, Qt, QTimer
+from PySide6.QtWidgets import QScrollBar
 
 from ckpt_gui.gui.app import application, tune
 from ckpt_gui.gui.main_window import MainWindow
@@ -195,8 +196,8 @@ def many(clock: Clock, window: MainWindow, path: str) -> None:
     panel = window.tree_panel
     for text in ("q_proj", "q_proj !layers.1", "experts.7"):
         clock.run(f"filter: {text}", lambda text=text: panel.filter_box.setText(text), _filtered(window), 0.25)
-    clock.run("all as a list", lambda: (panel.clear_filter(), panel.set_flat(True)), _filtered(window), 0.25)
-    bar = panel.view.verticalScrollBar()
+    clock.run("all as a list", lambda: (panel.clear_filter(), panel.set_mode("flat")), _filtered(window), 0.25)
+    bar = panel.view.list.verticalScrollBar()
     steps = iter(range(1, 41))
 
     def scroll() -> bool:
@@ -204,9 +205,7 @@ def many(clock: Clock, window: MainWindow, path: str) -> None:
         bar.setValue(bar.maximum() * step // 40 if step is not None else bar.maximum())
         return step is None
 
-    clock.run("scroll through the first rows", lambda: None, scroll)
-    for _ in range(4):
-        clock.run("scroll to the end of what is known", lambda: bar.setValue(bar.maximum()), lambda: True, 0.1)
+    clock.run("scroll from the first row to the last", lambda: None, scroll)
     page_of(clock, window, "overview")
     overview = window.page_tabs.page("overview")
     clock.run("overview worked out", lambda: None, lambda: overview.overview is not None and not overview.job.running)
@@ -216,6 +215,46 @@ def many(clock: Clock, window: MainWindow, path: str) -> None:
             clock.run("offer every name in the box", page.choice._offer, lambda: True, 0.2)
     page = page_of(clock, window, "compare")
     clock.run("compare names", lambda: page.start(path, False), lambda: not page.job.running, 0.2)
+
+
+def keys(clock: Clock, window: MainWindow, path: str) -> None:
+    """Look at very many keys in every mode: turn, type, unfold, scroll, walk, select and copy."""
+    opened(clock, window, path)
+    panel, done = window.tree_panel, _filtered(window)
+    for mode in ("flat", "tree", "families", "flat", "families"):
+        clock.run(f"turn to {mode}", lambda mode=mode: panel.set_mode(mode), done, 0.1)
+    for mode in ("flat", "tree", "families"):
+        panel.filter_box.setFocus()
+        for typed in range(1, 5):
+            text = "experts.7.up"[: 3 * typed]
+            clock.run(f"type {text}", lambda text=text: panel.filter_box.setText(text), done, 0.05)
+            if typed == 1:
+                clock.run(f"what passes, turned to {mode}", lambda mode=mode: panel.set_mode(mode), done, 0.05)
+        clock.run("clear the filter", panel.clear_filter, done, 0.1)
+    view = panel.view.tree
+    family = next(node for node in view.lines() if not node.is_row and node.name == "down_proj.weight")
+    clock.run("unfold a family", lambda: view.unfold_one(view.keys.index_of(family)), lambda: True, 0.2)
+    first = family.children[0] if family.children else family
+    clock.run("unfold its first layer", lambda: view.unfold_one(view.keys.index_of(first)), lambda: True, 0.2)
+    panel.unfolding.unfold([family])
+    clock.run("unfold all its layers", lambda: None, lambda: not panel.unfolding.running, 0.2)
+    panel.set_mode("flat")
+    for table in (panel.view.list, view):
+        bar, steps = table.verticalScrollBar(), iter(range(1, 61))
+
+        def scroll(bar: QScrollBar = bar, steps: Iterator[int] = steps) -> bool:
+            step = next(steps, None)
+            bar.setValue(bar.maximum() * step // 60 if step is not None else bar.maximum())
+            return step is None
+
+        clock.run("scroll the list" if table is panel.view.list else "scroll the tree", lambda: None, scroll)
+        panel.set_mode("families")
+    for mode in ("flat", "tree", "families"):
+        clock.run(f"turn to {mode}", lambda mode=mode: panel.set_mode(mode), done, 0.1)
+        clock.run(f"next difference, {mode}", lambda: panel.view.step(forward=True), lambda: True, 0.05)
+    panel.set_mode("flat")
+    clock.run("select everything", panel.view.list.selectAll, lambda: True, 0.2)
+    clock.run("copy everything", panel.copying.copy_rows, lambda: not window.session.jobs.running(), 0.2)
 
 
 def _filtered(window: MainWindow) -> Callable[[], bool]:
@@ -228,6 +267,7 @@ SCENES: dict[str, Callable[..., None]] = {
     "plots": plots,
     "export": export,
     "many": many,
+    "keys": keys,
 }
 
 

@@ -161,6 +161,14 @@ def test_the_same_key_twice_gives_two_members() -> None:
     assert sorted(tree.number(node) for node in leaves(tree, tree.root)) == list(range(5))
 
 
+def test_a_member_that_is_alone_says_where_it_is() -> None:
+    tree = tree_of(*(row(f"layers.{n}.wq") for n in range(4)), row("layers.2.bias"))
+    assert list(lines(tree)) == ["layers.{0-3} 5", "  bias 1", "  wq 4"]
+    found = common(tree, "bias")
+    assert (found.stored, found.places, found.lacking) == (1, 4, "0-1, 3")
+    assert [child.name for child in tree.children(family(tree, "bias"))] == ["layers.2"]
+
+
 def test_some_of_the_rows_have_families_of_their_own() -> None:
     index = CheckpointIndex([row(f"l.{n}.{part}") for n in range(8) for part in ("a", "b")])
     tree = index.families([n for n, r in enumerate(index.rows) if r.key.endswith(".a") and r.key[2] in "346"])

@@ -6,6 +6,8 @@ thread, so a group of 50,000 would stop everything for seconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from ckpt_gui.core.diff import Row
@@ -60,6 +62,11 @@ class LazyRows(QAbstractItemModel):
     def holds(self, number: int) -> bool:
         """Return True if a row, by its number, is in the tree."""
         return self._tree.holds(number)
+
+    def known_below(self, node: Node | None) -> Sequence[Node]:
+        """Return the children of a node that Qt was told of; of everything for None."""
+        children = self._top if node is None else self._tree.children(node)
+        return children[: self._known.get(_name(node), 0)]
 
     def index_of(self, node: Node) -> QModelIndex:
         """Return the model index of a node, telling Qt of what is before and above it."""

@@ -232,7 +232,7 @@ class TiedTab(LiveArea):
         else:
             text = tr("The model counts as tied ({}).") if tie.flag else tr("The model counts as untied ({}).")
             says = text.format(safe_text(tie.flag_from))
-        kept = any(ref is tie.head for entry in export.entries for ref in entry.inputs)
+        kept = all(dropped.ref is not tie.head for dropped in export.dropped)
         if tie.state == "different" and tie.flag:
             does = tr("Loaders that believe it throw the trained head away. An export keeps both and says untied.")
         elif tie.state == "different":

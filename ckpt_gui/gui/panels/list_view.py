@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
@@ -48,6 +48,9 @@ class KeyListView(QTableView):
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setSectionsClickable(False)
+        # The head would ask of each row whether it is selected, to know of whole columns: seconds for very many.
+        self.horizontalHeader().setSelectionModel(QItemSelectionModel(model, self))
         self.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self.settled)
@@ -62,7 +65,7 @@ class KeyListView(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Settle anew; Qt calls this for the viewport, so scroll bars that come and go count."""
         super().resizeEvent(event)
-        self.settled.emit()
+        self._later.start()
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
         """Leave it to who knows what is selected: Qt's own way asks for every cell."""

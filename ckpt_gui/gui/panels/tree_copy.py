@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtGui import QDrag, QGuiApplication
@@ -10,37 +10,38 @@ from PySide6.QtGui import QDrag, QGuiApplication
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.row_tree import Node, RowTree
+from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.models.tree_cells import common_of
 from ckpt_gui.gui.panels.tree_views import KeyViews
+from ckpt_gui.gui.wording import count_text
 
 TABLE = "text/tab-separated-values"
+MANY = 5_000  # rows above which the text is written in a job
 LONGEST = 10_000  # characters of a name in a table: a key of a megabyte is no cell
 
 
 class TreeCopy(QObject):
     """Says what is selected in the views as text. Numbers are written as programs read them, whatever the locale."""
 
-    def __init__(self, views: KeyViews) -> None:
+    def __init__(self, views: KeyViews, jobs: JobManager) -> None:
         super().__init__(views)
-        self._views = views
+        self._views, self._jobs = views, jobs
         for view in views.both:
             view.drag_wanted.connect(self.drag)
 
     def copy_keys(self) -> None:
         """Copy the keys of the selected rows, and the names of the selected groups, one a line."""
-        self._put("\n".join(self._keys()))
+        tree, chosen = self._chosen()
+        self._put(lambda: "\n".join(_name_of(tree, one) for one in chosen), len(chosen))
 
     def copy_rows(self) -> None:
         """Copy the selected rows as a table for a spreadsheet."""
-        self._put(self.table())
-
-    def table(self) -> str:
-        """Return the selected rows as lines: state, key, expected key, shape, type, bytes and file between tabs."""
-        return "\n".join("\t".join(cells) for cells in self._cells())
+        tree, chosen = self._chosen()
+        self._put(lambda: _table(tree, chosen), len(chosen))
 
     def mime_data(self) -> QMimeData:
         """Return what is dragged: a table for spreadsheets, which is plain text for all others, and never a file."""
-        data, table = QMimeData(), self.table()
+        data, table = QMimeData(), _table(*self._chosen())
         data.setText(table)
         data.setData(TABLE, table.encode())
         return data
@@ -53,25 +54,35 @@ class TreeCopy(QObject):
             drag.setMimeData(data)
             drag.exec(Qt.DropAction.CopyAction)
 
-    def _keys(self) -> Iterator[str]:
+    def _chosen(self) -> tuple[RowTree, Sequence[Row | Node]]:
         if self._views.flat:
-            yield from (row.path for row in self._views.selected_rows())
-            return
-        tree = self._views.tree.keys.tree
-        yield from (tree.row(n).path if n.is_row else tree.title(n) for n in self._views.selected_nodes())
+            return self._views.list.keys.tree, self._views.selected_rows()
+        return self._views.tree.keys.tree, self._views.selected_nodes()
 
-    def _cells(self) -> Iterator[tuple[str, ...]]:
-        if self._views.flat:
-            yield from map(_row_cells, self._views.selected_rows())
-            return
-        tree = self._views.tree.keys.tree
-        for node in self._views.selected_nodes():
-            yield _row_cells(tree.row(node)) if node.is_row else _group_cells(tree, node)
+    def _put(self, text: Callable[[], str], count: int) -> None:
+        """Copy a text: at once, or of very many rows as soon as a job has written it."""
+        if count > MANY:
+            title = self.tr("Copying {n} rows").format(n=count_text(count))
+            self._jobs.start(title, lambda _: text(), QGuiApplication.clipboard().setText, lambda _: None)
+        elif count:
+            QGuiApplication.clipboard().setText(text())
 
-    @staticmethod
-    def _put(text: str) -> None:
-        if text:
-            QGuiApplication.clipboard().setText(text)
+
+def _table(tree: RowTree, chosen: Sequence[Row | Node]) -> str:
+    """Return rows as lines: state, key, expected key, shape, type, bytes and file between tabs."""
+    return "\n".join("\t".join(_cells(tree, one)) for one in chosen)
+
+
+def _cells(tree: RowTree, one: Row | Node) -> tuple[str, ...]:
+    if isinstance(one, Row):
+        return _row_cells(one)
+    return _row_cells(tree.row(one)) if one.is_row else _group_cells(tree, one)
+
+
+def _name_of(tree: RowTree, one: Row | Node) -> str:
+    if isinstance(one, Row):
+        return one.path
+    return tree.row(one).path if one.is_row else tree.title(one)
 
 
 def _row_cells(row: Row) -> tuple[str, ...]:

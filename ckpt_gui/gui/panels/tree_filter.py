@@ -14,8 +14,10 @@ from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.tree_columns import Mode
 
-DEBOUNCE_MS = 200
+DEBOUNCE_MS = 60
+DEBOUNCE_MANY_MS = 150
 MANY = 10_000  # rows above which the filter runs in a job
+VERY_MANY = 200_000  # rows above which it takes longer than the shorter pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class FilterRun(QObject):
         super().__init__(parent)
         self._jobs = jobs
         self._job: Job | None = None
+        self._preparing: Job | None = None
         self.keys: frozenset[str] | None = None
         self._pause = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
         self._pause.timeout.connect(self.due)
@@ -77,6 +80,17 @@ class FilterRun(QObject):
     def wait(self) -> None:
         """Become due once nothing is typed any more."""
         self._pause.start()
+
+    def prepare(self, index: CheckpointIndex) -> None:
+        """Get very many rows ready for the first filter while the user looks at them."""
+        self._pause.setInterval(DEBOUNCE_MANY_MS if len(index.rows) > VERY_MANY else DEBOUNCE_MS)
+        if len(index.rows) > MANY and not index.is_ready and self._preparing is None:
+            self._preparing = self._jobs.start(
+                self.tr("Filtering"), lambda _: index.subjects(), self._prepared, self._prepared, quiet=True
+            )
+
+    def _prepared(self, _result: object) -> None:
+        self._preparing = None
 
     def run(self, index: CheckpointIndex, text: str, chosen: dict[bool, Mode]) -> None:
         """Look for what passes a filter text.
@@ -114,6 +128,12 @@ class FilterRun(QObject):
         self._pause.stop()
         self._jobs.cancel(self._job, silently=True)
         self._job = None
+
+    def forget(self) -> None:
+        """Look for nothing any more, and get nothing ready."""
+        self.stop()
+        self._jobs.cancel(self._preparing, silently=True)
+        self._preparing = None
 
 
 def _is_quick(index: CheckpointIndex, filtered: bool, mode: Mode) -> bool:

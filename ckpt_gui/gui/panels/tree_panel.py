@@ -27,7 +27,7 @@ from ckpt_gui.gui.panels.tree_heads import TreeHeads
 from ckpt_gui.gui.panels.tree_menu import TreeMenu
 from ckpt_gui.gui.panels.tree_selection import TreeSelection
 from ckpt_gui.gui.panels.tree_strip import TreeStrip
-from ckpt_gui.gui.panels.tree_unfolding import Unfolding, rows_below
+from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED, Unfolding, rows_below
 from ckpt_gui.gui.panels.tree_view import FIRST_ROWS
 from ckpt_gui.gui.panels.tree_views import KeyViews
 from ckpt_gui.gui.session import Session
@@ -80,6 +80,7 @@ class TreePanel(QWidget):
         self.bar.mode_chosen.connect(self.set_mode)
         self.bar.all_wanted.connect(self._show_all)
         self._clear.clicked.connect(self.clear_filter)
+        self.view.tree.all_below_wanted.connect(self._on_all_below)
         self.view.state_wanted.connect(self.show_state)
         self.selection.row_chosen.connect(self.selected)
         self.selection.group_chosen.connect(self._on_group)
@@ -109,7 +110,7 @@ class TreePanel(QWidget):
         self.view = KeyViews(self.looks, self._theme)
         self.columns = TreeHeads(self.view, self)
         self.selection = TreeSelection(self.view)
-        self.copying = TreeCopy(self.view)
+        self.copying = TreeCopy(self.view, self._session.jobs)
         self.unfolding = Unfolding(self.view.tree)
         self.menu = TreeMenu(self.view, self.copying, self.unfolding)
         self.dropping = Dropping(self._session, self.view)
@@ -152,7 +153,7 @@ class TreePanel(QWidget):
         self.looks.key_title = KEY if snapshot.preview is None else AFTER
         self.preview_bar.show_snapshot(snapshot)
         self.bar.show_layout(snapshot.plan, snapshot.decisions.target.layout)
-        self.bar.dtypes = frozenset(row.type_name for row in snapshot.shown.rows)
+        self.bar.dtypes = snapshot.shown.types
         self.apply_filter()
 
     def apply_filter(self) -> None:
@@ -178,6 +179,7 @@ class TreePanel(QWidget):
             self.view.show_tree(found.tree)
             self._unfold(found.tree)
         self._stack.setCurrentIndex(1 if found.filtered and not found.hits.rows else 0)
+        self.search.prepare(found.index)
         self.bar.show_mode(found.mode)
         self.bar.show_counts(found.hits.counts, found.query.states)
         self.bar.show_hits(len(found.hits.rows), len(found.index.rows), filtered=found.filtered)
@@ -187,7 +189,7 @@ class TreePanel(QWidget):
 
     def _keep_unfolded(self) -> None:
         mode, filtered = self._shown
-        if not filtered and mode != "flat" and self.view.keys.rowCount():
+        if not filtered and mode != "flat" and self.view.keys.rowCount() and not self.unfolding.running:
             self._unfolded[mode] = self.view.tree.unfolded()
 
     def _unfold(self, tree: RowTree) -> None:
@@ -197,7 +199,7 @@ class TreePanel(QWidget):
             few = tree.root.size <= MOST_OPEN // 2
             self.view.tree.unfold_first(tree, MOST_OPEN if few else FIRST_ROWS, members=few)
         elif self._unfolded.get(mode):
-            self.view.tree.unfold(self._unfolded[mode])
+            self.unfolding.restore(self._unfolded[mode])
         else:
             self.view.tree.unfold_first(tree)
 
@@ -283,6 +285,10 @@ class TreePanel(QWidget):
 
     # ------------------------------------------------------------------------------------------------------- details
 
+    def _on_all_below(self) -> None:
+        if self.rows_below_selection() <= MOST_UNASKED:
+            self.unfold_selection()
+
     def _on_states(self, states: list[str]) -> None:
         self.set_filter(replaced(self.filter_box.text(), "state", "|".join(states)))
 
@@ -305,7 +311,7 @@ class TreePanel(QWidget):
         self.only = ""
         self.bar.show_only(None)
         self.filter_box.clear()
-        self.search.stop()
+        self.search.forget()
         self._path = None
         self._unfolded.clear()
         self._chosen.pop(True, None)

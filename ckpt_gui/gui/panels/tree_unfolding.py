@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
-from PySide6.QtCore import QModelIndex, QObject, QTimer
+from PySide6.QtCore import QObject, QTimer
 
 from ckpt_gui.core.row_tree import Node
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
@@ -15,12 +15,13 @@ SLICE = 0.02  # seconds of work between two looks at what the user does
 
 
 class Unfolding(QObject):
-    """Unfolds groups with all that is below them."""
+    """Unfolds groups, with all that is below them or as they were."""
 
     def __init__(self, view: KeyTreeView) -> None:
         super().__init__(view)
         self._view = view
-        self._pending: list[QModelIndex] = []
+        self._pending: list[Node] = []
+        self._names: Collection[str] | None = None  # of the groups that are wanted; None for all
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._go_on)
         view.keys.modelAboutToBeReset.connect(self.stop)
@@ -32,8 +33,14 @@ class Unfolding(QObject):
 
     def unfold(self, nodes: Iterable[Node]) -> None:
         """Unfold groups with all groups in them."""
-        groups = [node for node in nodes if not node.is_row]
-        self._pending = [self._view.keys.index_of(node) for node in reversed(groups)]
+        self._start([node for node in nodes if not node.is_row], None)
+
+    def restore(self, names: Collection[str]) -> None:
+        """Unfold the groups of these names, as far as the groups around them are among them."""
+        self._start(self._view.keys.known_below(None), names)
+
+    def _start(self, nodes: Sequence[Node], names: Collection[str] | None) -> None:
+        self._pending, self._names = [node for node in reversed(nodes) if not node.is_row], names
         self._timer.start()
         self._go_on()
 
@@ -57,13 +64,10 @@ class Unfolding(QObject):
         """Unfold for a moment: Qt's own way does not fetch what it does not know of, and does all in one go."""
         keys, until = self._view.keys, time.monotonic() + SLICE
         while self._pending and time.monotonic() < until:
-            index = self._pending.pop()
-            node = keys.node(index)
-            if node is None:
-                continue
-            self._view.unfold_one(index)
-            below = (keys.index(row, 0, index) for row in range(keys.rowCount(index)))
-            self._pending += [i for i in below if not i.internalPointer().is_row][::-1]
+            node = self._pending.pop()
+            if self._names is None or keys.tree.prefix(node) in self._names:
+                self._view.unfold_one(keys.index_of(node))
+                self._pending += [child for child in reversed(keys.known_below(node)) if not child.is_row]
         if not self._pending:
             self._timer.stop()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
 
 from ckpt_gui.core.key_families import Family
@@ -25,14 +25,20 @@ class KeyTreeView(QTreeView):
     Signals:
         settled(): Other rows are in sight, and it has got what it needs for them.
         drag_wanted(): The selected rows are being dragged.
+        all_below_wanted(): The current group is to be unfolded with all that is below.
     """
 
     settled = Signal()
     drag_wanted = Signal()
+    all_below_wanted = Signal()
 
     def __init__(self, model: TreeModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.keys = model
+        self._open: set[Node] = set()  # that were unfolded, and perhaps folded with a group around them since
+        self.expanded.connect(lambda index: self._open.add(index.internalPointer()))
+        self.collapsed.connect(lambda index: self._open.discard(index.internalPointer()))
+        model.modelAboutToBeReset.connect(self._open.clear)
         self.setModel(model)
         self.setAccessibleName(self.tr("Keys"))
         self.setUniformRowHeights(True)
@@ -55,7 +61,14 @@ class KeyTreeView(QTreeView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Settle anew; Qt calls this for the viewport, so scroll bars that come and go count."""
         super().resizeEvent(event)
-        self.settled.emit()
+        self._later.start()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Unfold all below with `*` a little at a time: Qt's own way does so in one go."""
+        if event.text() == "*":
+            self.all_below_wanted.emit()
+        else:
+            super().keyPressEvent(event)
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
         """Leave it to who knows what is selected: Qt's own way asks for every cell."""
@@ -99,36 +112,21 @@ class KeyTreeView(QTreeView):
 
     def lines(self) -> Iterator[Node]:
         """Yield the nodes of the lines as they stand, in sight or not."""
-        pending = [self._children(QModelIndex())]
+        pending = [iter(self.keys.known_below(None))]
         while pending:
-            index = next(pending[-1], None)
-            if index is None:
+            node = next(pending[-1], None)
+            if node is None:
                 pending.pop()
                 continue
-            node: Node = index.internalPointer()
             yield node
-            if not node.is_row and self.isExpanded(index):
-                pending.append(self._children(index))
+            if node in self._open:
+                pending.append(iter(self.keys.known_below(node)))
 
     def unfolded(self) -> set[str]:
-        """Return the names of the groups that are unfolded."""
-        found: set[str] = set()
-        pending = list(self._groups(QModelIndex()))
-        while pending:
-            index = pending.pop()
-            if self.isExpanded(index):
-                found.add(self.keys.tree.prefix(index.internalPointer()))
-                pending.extend(self._groups(index))
-        return found
-
-    def unfold(self, prefixes: Collection[str]) -> None:
-        """Unfold the groups of these names."""
-        pending = list(self._groups(QModelIndex())) if prefixes else []
-        while pending:
-            index = pending.pop()
-            if self.keys.tree.prefix(index.internalPointer()) in prefixes:
-                self.unfold_one(index)
-                pending.extend(self._groups(index))
+        """Return the names of the groups that are unfolded, and in none that is folded."""
+        opened = {node for node in self._open if self.isExpanded(self.keys.index_of(node))}
+        seen = (node for node in opened if opened.issuperset(node.ancestors()))
+        return {self.keys.tree.prefix(node) for node in seen}
 
     def group_named(self, prefix: str) -> Node | None:
         """Return the group of a name, if it is in sight or folded away no more than Qt knows of."""
@@ -162,6 +160,3 @@ class KeyTreeView(QTreeView):
 
     def _children(self, index: QModelIndex) -> Iterator[QModelIndex]:
         return (self.keys.index(row, 0, index) for row in range(self.keys.rowCount(index)))
-
-    def _groups(self, index: QModelIndex) -> Iterator[QModelIndex]:
-        return (child for child in self._children(index) if not child.internalPointer().is_row)
