@@ -313,7 +313,7 @@ def test_a_group_is_told_in_figures(panel: InspectorPanel, session: Session) -> 
     index = session.snapshot.index
     model = next(node for node in index.children(index.root) if node.name == "model")
     layer = next(node for node in index.children(model) if not node.is_row)
-    panel.show_group(layer)
+    panel.show_group(overview_module.group(index, layer))
     overview = panel.details.overview
     assert overview.title.text().replace("\u200b", "") == "model.layers.0"
     assert overview.facts.value("tensors") == "9"

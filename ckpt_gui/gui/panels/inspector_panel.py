@@ -93,7 +93,8 @@ def _same_row(row: Row | None, snapshot: Snapshot | None) -> Row | None:
     index = snapshot.index
     number = index.find(row.path)
     found = index.rows[number] if number is not None else None
-    if found is not None and found.ref is row.ref:  # nearly always: no look at each of 500,000 rows
+    same = found is not None and found.ref is row.ref and (row.ref is not None or found.expected == row.expected)
+    if same:  # nearly always: no look at each of 500,000 rows
         return found
     if row.ref is not None:
         return next((r for r in index.rows if r.ref is row.ref), None)
