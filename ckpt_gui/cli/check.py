@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ckpt_gui.cli.edit_options import decide
 from ckpt_gui.cli.options import add_model_options, belonging, count, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
@@ -107,7 +108,7 @@ def _deep(plan: Plan, args: argparse.Namespace) -> Scan:
 
 def _understand(source: Source, args: argparse.Namespace, progress: Progress | None) -> Plan:
     """Return the plan; bytes that can not be read become a finding that blocks."""
-    wanted = policy(source, args)
+    wanted = policy(source, args, decide(args))
     try:
         return understand(source, wanted, budget=args.budget, progress=progress)
     except CheckpointError as error:

@@ -11,8 +11,9 @@ import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 
+from ckpt_gui.cli.edit_options import add_metadata_option, decide
 from ckpt_gui.cli.fix_output import announce, left_sentence, refusal, refuse, tell_written, write_report
-from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, report_file, size
+from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -29,10 +30,11 @@ from ckpt_gui.cli.terminal import (
 from ckpt_gui.core.api import merged, open_adapter, read_base
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.export import GB, Export, Target
+from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
-from ckpt_gui.core.policy import TIE_CHOICES
+from ckpt_gui.core.plan_file import plan_text
+from ckpt_gui.core.policy import TIE_CHOICES, Policy
 from ckpt_gui.core.report import export_document, failure_document, failure_json, sarif
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget
@@ -53,18 +55,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         metavar="LAYOUT",
         type=layout,
-        default="same",
         help="hf, meta, torchtune, litgpt, gpt-fast, torchtitan, …, or same (the default)",
     )
     parser.add_argument(
         "--format", choices=("safetensors", "torch"), help="container; by default the layout's usual one"
     )
-    parser.add_argument("--dtype", choices=("keep", "bf16", "fp16", "fp32"), default="keep", help="element type")
-    parser.add_argument("--max-shard-size", metavar="SIZE", type=size, default=5 * GB, help="such as 5GB or 500MB")
+    parser.add_argument("--dtype", choices=("keep", "bf16", "fp16", "fp32"), help="element type; kept by default")
+    parser.add_argument("--max-shard-size", metavar="SIZE", type=size, help="such as 500MB; 5GB by default")
     parser.add_argument(
         "--tie",
         choices=TIE_CHOICES,
-        default="auto",
         help="the output head: as the target wants it, keep a stored one, drop an equal one, always write one, or none "
         "for a model that has none",
     )
@@ -86,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
+    add_metadata_option(parser)
     add_model_options(parser)
 
 
@@ -97,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if args.salvage and args.out is not None:
         args.out = partial_name(args.out)
     try:
+        decided = decide(args)
         base = read_base(args.base)
         with progress_bar() as progress:
             source = open_checkpoint(
@@ -107,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         return _unreadable(args, error)
     with source, adapter or nullcontext(), stoppable() as stopped:
         try:
-            export = plan_export(source, args, base, stopped, adapter)
+            export = plan_export(source, args, decided, base, stopped, adapter)
         except CheckpointError as error:
             if adapter is None:
                 raise
@@ -117,7 +119,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plan_export(
-    source: Source, args: argparse.Namespace, base: Sidecars | None, stopped: Stop, adapter: Source | None = None
+    source: Source,
+    args: argparse.Namespace,
+    decided: Policy,
+    base: Sidecars | None,
+    stopped: Stop,
+    adapter: Source | None = None,
 ) -> Export:
     """Return the export that is asked for, the pair compared to its end and an adapter merged.
 
@@ -125,8 +132,11 @@ def plan_export(
         CheckpointError: The adapter does not fit.
     """
     with progress_bar() as progress:
-        plan = understand(source, policy(source, args, args.tie), progress=progress, cancelled=stopped)
-    target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel)
+        plan = understand(source, policy(source, args, decided, args.tie), progress=progress, cancelled=stopped)
+    metadata = tuple(args.set_metadata)
+    target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel, metadata)
+    if args.save_plan:
+        write_file(args.save_plan, plan_text(plan.policy, target), protected(source))
     if adapter is not None:
         plan = merged(plan, adapter, base, args.lora_alpha)
     export = retarget(plan, target)

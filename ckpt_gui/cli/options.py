@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 from collections.abc import Sequence
 from typing import NoReturn
 
+from ckpt_gui.cli.edit_options import add_edit_options
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source, find_ref
@@ -15,7 +17,7 @@ from ckpt_gui.core.text.words import read_bytes
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--cluster", "--nice", "--plan", "--resume", "--save-plan",
+    "--cluster", "--nice", "--resume",
 )  # fmt: skip
 
 
@@ -134,16 +136,19 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--assigned-only", action="store_true", help="take only what the index names, from the shard that it names"
     )
     group.add_argument("--lora-alpha", metavar="N", type=alpha, help="alpha of a LoRA adapter, as it was in training")
+    add_edit_options(parser)
 
 
-def policy(source: Source, args: argparse.Namespace, tie: str = "auto") -> Policy:
-    """Return the user's decisions."""
-    dropped = frozenset(find_ref(source, key).full_key for key in args.drop)
-    named = section(source, args.section)
-    return Policy(
-        named, args.family, args.heads, args.kv_heads, tie, dropped=dropped, lora_alpha=args.lora_alpha,
-        assigned_only=args.assigned_only, stored=args.stored,
-    )  # fmt: skip
+def policy(source: Source, args: argparse.Namespace, decided: Policy, tie: str | None = None) -> Policy:
+    """Return the user's decisions: those of a plan (see `decide`), and before them those of the command line."""
+    dropped = decided.dropped | {find_ref(source, key).full_key for key in args.drop}
+    given = {
+        "section": section(source, args.section), "family": args.family, "heads": args.heads, "tie": tie,
+        "kv_heads": args.kv_heads, "lora_alpha": args.lora_alpha, "stored": args.stored,
+        "assigned_only": args.assigned_only or None,
+    }  # fmt: skip
+    said = {name: value for name, value in given.items() if value is not None}
+    return dataclasses.replace(decided, dropped=dropped, **said)
 
 
 def section(source: Source, name: str | None) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ckpt_gui.cli.edit_options import decide
 from ckpt_gui.cli.options import add_model_options, count, plot_file, policy, protected
 from ckpt_gui.cli.stats_view import View, Work
 from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_json, write_text
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise CheckpointError("missing-tensor", "--pair takes two tensors, or none for the embedding and the head.")
     query = _query(args)
     with open_checkpoint(args.path, config=args.config, take=args.take) as source:
-        plan = normalise(source, policy(source, args))
+        plan = normalise(source, policy(source, args, decide(args)))
         with stoppable() as stopped, progress_bar() as progress:
             view = _view(plan, args, query, Work(progress, stopped, _cache(args), args.workers))
         kept = protected(source)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ckpt_gui.core.beside import Sidecars
+from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout
@@ -26,6 +27,7 @@ class Target:
         base: Config, tokenizer and generation files of another folder, for what the source lacks.
         model_parallel: Number of tensor-parallel ranks that the files are cut for; None for one file, or as many as the
             source has where the layout stays the `same`.
+        metadata: Texts of the metadata of safetensors files that shall have other values; `format` is always there.
     """
 
     layout: str = "same"
@@ -34,6 +36,7 @@ class Target:
     max_shard_bytes: int = 5 * GB
     base: Sidecars | None = None
     model_parallel: int | None = None
+    metadata: tuple[FieldEdit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.edit_steps import field_steps, rule_steps
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
@@ -26,10 +27,11 @@ EXAMPLES = 4
 
 def export_steps(export: Export) -> tuple[Step, ...]:
     """Return the steps in the order in which they are done; kinds that change nothing are absent."""
-    names = (_section, _unwrap, _rename)
-    values = (_dequantise, _merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
+    names = (_section, _unwrap)
+    values = (_rename, _dequantise, _merge, _rearrange, _permute, _ranks, _buffers, _tie, _head_only, _untie, _copy)
     rest = (_not_held, _unassigned, _user, _cast, _index, _config, _foreign)
-    return tuple(step for maker in (*names, *values, *rest) if (step := maker(export)))
+    first, then = ([step for maker in makers if (step := maker(export))] for makers in (names, (*values, *rest)))
+    return (*first, *rule_steps(export), *then, *field_steps(export))
 
 
 def _pairs(entries: Iterable[Entry]) -> tuple[tuple[str, str], ...]:

@@ -20,6 +20,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_tree import carries_tree
 from ckpt_gui.core.families.layouts import KINDS
+from ckpt_gui.core.fields import with_texts
 from ckpt_gui.core.formats import safetensors, torch_layout
 from ckpt_gui.core.formats.layout import FileLayout, StoredTensor
 from ckpt_gui.core.formats.torch_values import StateDict
@@ -135,7 +136,7 @@ def _metadata(export: Export) -> dict[str, str]:
     """Carry the source's metadata; `format` says pt, which transformers 4 wants; records of dropped aliases go."""
     keys = {e.key for e in export.entries} | {d.key for d in export.dropped}
     kept = {k: v for k, v in export.plan.source.metadata.items() if k not in keys and v not in keys}
-    return kept | {"format": "pt"}
+    return {"format": "pt"} | with_texts({**kept, "format": "pt"}, export.target.metadata)
 
 
 def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:

@@ -51,7 +51,8 @@ class Step:
 
     Attributes:
         id: Stable name: `section`, `unwrap`, `prefix`, `rename`, `dequantise`, `rearrange`, `permute`, `buffers`,
-            `tie`, `assigned`, `cast`, `index`, `shards`, `config`.
+            `tie`, `assigned`, `cast`, `index`, `shards`, `config`, `metadata`, `fields`; `edit:0` and so on for the
+            rules of the user.
         title: What is done, for a person.
         count: Tensors concerned.
         evidence: Why this is right.
@@ -111,6 +112,21 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """A name that a rule of the user has changed.
+
+    Attributes:
+        before: The name at the rule's turn, without wrappers.
+        after: What it became.
+        full_key: Of the stored tensor.
+    """
+
+    before: str
+    after: str
+    full_key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tie:
     """What is known of the input embedding and the output head.
 
@@ -160,6 +176,7 @@ class Plan:
             the same heads.
         adapter: The adapter that this checkpoint is, with no base weights in it; None for a model.
         merged: The adapter that the entries have taken in; None if there is none.
+        edited: What each of the user's rules has renamed.
     """
 
     source: Source
@@ -185,6 +202,7 @@ class Plan:
     shared: tuple[tuple[TensorRef, ...], ...] = ()
     adapter: Adapter | None = None
     merged: Adapter | None = None
+    edited: tuple[tuple[Edited, ...], ...] = ()
 
     def replace(self, **changes: Any) -> Plan:
         """Return a copy with some fields changed."""

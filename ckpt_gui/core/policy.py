@@ -6,10 +6,8 @@ They are a value beside the source: the same source, config and policy always gi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    pass
+from ckpt_gui.core.edits import FieldEdit, Rename
 
 TIE_CHOICES = ("auto", "keep", "drop", "copy", "none")
 
@@ -30,6 +28,8 @@ class Policy:
         lora_alpha: Alpha of an adapter, where nothing tells or what tells is wrong.
         assigned_only: Take each tensor from the shard that the folder's index names, and leave out what it does not.
         stored: Name of the layout that the file has, where several have the same names.
+        renames: Rules that give tensors other names before the layout is told, in their order.
+        config: Fields of the config beside the weights that shall have other values.
     """
 
     section: tuple[str, ...] | None = None
@@ -42,3 +42,5 @@ class Policy:
     lora_alpha: float | None = None
     assigned_only: bool = False
     stored: str | None = None
+    renames: tuple[Rename, ...] = ()
+    config: tuple[FieldEdit, ...] = ()

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source
@@ -97,6 +98,7 @@ def _changes(old: Decisions, new: Decisions) -> Iterator[str]:
         yield _PLAIN["base"]
     if old.target.model_parallel != new.target.model_parallel:
         yield f"files for {plural(new.target.model_parallel or 1, 'rank')}"
+    yield from _field_changes("metadata", old.target.metadata, new.target.metadata)
     if old.adapter != new.adapter:
         yield "merging of an adapter" if new.adapter else "leaving the adapter out"
     yield from _policy_changes(old.policy, new.policy)
@@ -112,6 +114,11 @@ def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:
             yield _PLAIN[name]
     if old.tie != new.tie:
         yield _TIES.get(new.tie, new.tie)
+    if added := len(new.renames) - len(old.renames):
+        yield "a rule for names" if added > 0 else "taking a rule for names back"
+    elif old.renames != new.renames:
+        yield "another rule for names"
+    yield from _field_changes("config", old.config, new.config)
     for step in sorted(old.skip ^ new.skip):
         verb = "ticking off" if step in new.skip else "ticking"
         yield f"{verb} “{_STEPS.get(step, step)}”"
@@ -119,6 +126,12 @@ def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:
         yield f"leaving out {plural(len(out), 'tensor')}"
     if back := old.dropped - new.dropped:
         yield f"taking in {plural(len(back), 'tensor')}"
+
+
+def _field_changes(where: str, old: tuple[FieldEdit, ...], new: tuple[FieldEdit, ...]) -> Iterator[str]:
+    changed = {edit.name for edit in {*old} ^ {*new}}
+    if changed:
+        yield f"`{min(changed)}` of the {where}" if len(changed) == 1 else f"fields of the {where}"
 
 
 def _shard_words(size: int) -> str:

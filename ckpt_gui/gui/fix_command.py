@@ -8,7 +8,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import GB, Target
+from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session
@@ -49,7 +51,7 @@ def check_command(snapshot: Snapshot, reference: str) -> str:
 
 def unsayable(snapshot: Snapshot) -> int:
     """Return how many decisions the command can not express: steps that were ticked off by hand."""
-    return len(snapshot.decisions.policy.skip - {"tie"})
+    return sum(1 for step in snapshot.decisions.policy.skip if step != "tie" and not step.startswith(f"{STEP}:"))
 
 
 def default_folder(path: str, layout: str) -> str:
@@ -89,12 +91,20 @@ def _target_words(target: Target) -> list[str]:
         words += ["--model-parallel", str(target.model_parallel)]
     if target.base and target.base.folder:
         words += ["--base", target.base.folder]
-    return words
+    return words + [word for edit in target.metadata for word in ("--set-metadata", _field(edit))]
 
 
 def _policy_words(policy: Policy) -> list[str]:
     tie = "keep" if policy.tie == "auto" and "tie" in policy.skip else policy.tie
-    return ["--tie", tie] if tie != "auto" else []
+    words = ["--tie", tie] if tie != "auto" else []
+    for number, rule in enumerate(policy.renames):
+        if f"{STEP}:{number}" not in policy.skip:
+            words += ["--rename-re" if rule.kind == "regex" else "--rename", f"{rule.old}={rule.new}"]
+    return words + [word for edit in policy.config for word in ("--set-config", _field(edit))]
+
+
+def _field(edit: FieldEdit) -> str:
+    return edit.name if edit.value is None else f"{edit.name}={edit.value}"
 
 
 def _model_words(snapshot: Snapshot) -> list[str]:

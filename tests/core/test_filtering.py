@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.filtering import FIELDS, FilterError, Query, read_query, replaced, value_of
-from ckpt_gui.core.filtering.patterns import LONGEST_NAME, PatternError, glob, regex
 from ckpt_gui.core.filtering.subject import expert_of, layer_of, subject
+from ckpt_gui.core.patterns import LONGEST_NAME, PatternError, glob, regex
 
 ONE, TWO, THREE = "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors", "Model-00003.safetensors"
 ROWS = (

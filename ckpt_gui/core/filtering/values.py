@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ckpt_gui.core import patterns
 from ckpt_gui.core.dtypes import DTYPES
-from ckpt_gui.core.filtering import patterns
 from ckpt_gui.core.filtering.bounds import BYTES, COUNTS, NONE, Bounds, read_bounds
 from ckpt_gui.core.filtering.subject import Subject, expert_of, layer_of
 from ckpt_gui.core.formats.gguf import DECODED

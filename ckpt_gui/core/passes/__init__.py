@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ckpt_gui.core.passes.adapter import find_adapter, keep_head
 from ckpt_gui.core.passes.adapter_family import adapter_family
 from ckpt_gui.core.passes.assigned import use_assigned
+from ckpt_gui.core.passes.by_hand import rename_by_hand
 from ckpt_gui.core.passes.check import check
 from ckpt_gui.core.passes.detect import detect
 from ckpt_gui.core.passes.dims import find_dims
@@ -27,6 +28,7 @@ NAMES_AND_SHAPES: tuple[Pass, ...] = (
     find_section,  # which nested dict holds the weights
     use_assigned,  # only what the index names, where that is wanted
     unwrap,  # names that wrappers put into keys go
+    rename_by_hand,  # names that the user corrects
     find_adapter,  # adapters: on their own, or to be merged into the weights beside them
     decode_mxfp4,  # codes and scales whose names leave no doubt become the weights that they stand for
     detect,  # family and layout, with evidence

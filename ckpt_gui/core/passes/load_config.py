@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ckpt_gui.core.errors import CheckpointError, Finding
+from ckpt_gui.core.errors import CheckpointError, Finding, Severity
 from ckpt_gui.core.families.registry import for_class
 from ckpt_gui.core.families.tasks import architecture_of
+from ckpt_gui.core.fields import with_fields
 from ckpt_gui.core.litgpt_config import NAME as LIT
 from ckpt_gui.core.litgpt_config import config_of_lit
 from ckpt_gui.core.meta_config import read_params
@@ -22,21 +23,26 @@ from ckpt_gui.core.plan import Plan
 
 def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:
     """Return what the files beside the weights say: config.json, else an earlier export's report, else others'."""
-    sidecars = plan.source.sidecars
+    sidecars, edits = plan.source.sidecars, plan.policy.config
     try:
         own = sidecars.config is not None and is_openai(sidecars.config)  # says less than what it was written from
         if sidecars.config is not None and not (own and sidecars.origin is not None):
-            return _with_type(read_config(sidecars.config)), ()
+            return _with_type(read_config(with_fields(sidecars.config, edits))), ()
         if sidecars.origin is not None:
-            return read_config(sidecars.origin, "EXPORT_REPORT.json"), ()
+            origin = "EXPORT_REPORT.json"
+            return read_config(with_fields(sidecars.origin, edits, origin), origin), ()
         if sidecars.params is not None:
-            return read_params(sidecars.params), ()
+            return read_params(with_fields(sidecars.params, edits, "params.json")), ()
         if sidecars.lit is not None:
-            return read_config(config_of_lit(sidecars.lit), LIT), ()
+            return read_config(with_fields(config_of_lit(sidecars.lit), edits, LIT), LIT), ()
         if plan.source.config is not None:
-            return read_config(plan.source.config, ORIGIN), ()
+            return read_config(with_fields(plan.source.config, edits, ORIGIN), ORIGIN), ()
+        if edits:
+            return _with_type(read_config(with_fields({}, edits), "your edits")), ()
     except CheckpointError as error:
-        return None, (Finding("config-mismatch", "warning", error.message, fix=error.fix),)
+        severity: Severity = "error" if error.code == "bad-edit" else "warning"
+        code = error.code if severity == "error" else "config-mismatch"
+        return None, (Finding(code, severity, error.message, fix=error.fix, blocking=severity == "error"),)
     return None, ()
 
 

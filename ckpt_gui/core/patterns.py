@@ -32,8 +32,8 @@ class PatternError(ValueError):
         self.unfinished = unfinished
 
 
-def regex(text: str) -> re.Pattern[str]:
-    """Compile a regular expression, capitals or not.
+def regex(text: str, *, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """Compile a regular expression; capitals or not, unless other flags are given.
 
     Raises:
         PatternError: It is none, or it could take too long.
@@ -44,7 +44,7 @@ def regex(text: str) -> re.Pattern[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what a later Python would read otherwise is refused
         try:
-            return re.compile(text, re.IGNORECASE)
+            return re.compile(text, flags)
         except (re.error, OverflowError, RecursionError, Warning) as error:
             unfinished = any(words in str(error) for words in _GOES_ON)
             raise PatternError(f"is no regular expression: {error}", unfinished=unfinished) from error
