@@ -92,7 +92,7 @@ def test_help_and_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fix", "x", "-o", "y", "--plan=z"),
+        ("fix", "x", "-o", "y", "--cluster=z"),
         ("fix", "x", "-o", "y", "--resume"),
     ],
 )

@@ -26,11 +26,8 @@ def edited(config: dict[str, Any], *edits: FieldEdit) -> Plan:
 
 def test_a_config_that_is_wrong_is_mended_by_an_edit(tmp_path) -> None:
     wrong = models.config(num_key_value_heads=models.HEADS)
-    assert "config-mismatch" in models.codes(
-        models.plan(models.state("hf"), wrong)
-    ) or "shape-mismatch" in models.codes(models.plan(models.state("hf"), wrong))
-    edits = (FieldEdit("num_key_value_heads", str(models.KV_HEADS)),)
-    plan = models.plan(models.state("hf"), wrong, config=edits)
+    assert {"config-mismatch", "shape-mismatch"} & {*models.codes(edited(wrong))}
+    plan = edited(wrong, FieldEdit("num_key_value_heads", str(models.KV_HEADS)))
     assert models.codes(plan) == models.codes(edited(models.config()))
     write(plan, tmp_path / "out", layout="hf")
     assert json.loads((tmp_path / "out/config.json").read_text())["num_key_value_heads"] == models.KV_HEADS
