@@ -93,7 +93,6 @@ def test_help_and_version(run: Run) -> None:
     "words",
     [
         ("fix", "x", "-o", "y", "--cluster=z"),
-        ("fix", "x", "-o", "y", "--resume"),
     ],
 )
 def test_what_comes_later_is_refused_by_name(run: Run, words: tuple[str, ...]) -> None:
