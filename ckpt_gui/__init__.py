@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ckpt_gui.core.api import compare, diff, stats, write
+    from ckpt_gui.core.edits import FieldEdit, Rename
     from ckpt_gui.core.errors import CheckpointError
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import normalise
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointError",
+    "FieldEdit",
     "Policy",
+    "Rename",
     "compare",
     "diff",
     "normalise",
@@ -39,7 +42,9 @@ __all__ = [
 
 _HOMES = {
     "CheckpointError": "ckpt_gui.core.errors",
+    "FieldEdit": "ckpt_gui.core.edits",
     "Policy": "ckpt_gui.core.policy",
+    "Rename": "ckpt_gui.core.edits",
     "compare": "ckpt_gui.core.api",
     "diff": "ckpt_gui.core.api",
     "normalise": "ckpt_gui.core.normalise",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Sidecars
+from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -17,6 +18,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.policy import TIE_CHOICES, Policy
+from ckpt_gui.core.renames import check_rule
 from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text.words import read_bytes
@@ -42,6 +44,9 @@ def write(
     model_parallel: int | None = None,
     tie: str | None = None,
     drop: Collection[str] = (),
+    renames: Sequence[Rename] = (),
+    config: Sequence[FieldEdit] = (),
+    metadata: Sequence[FieldEdit] = (),
     base: str | os.PathLike[str] | None = None,
     adapter: str | os.PathLike[str] | None = None,
     lora_alpha: float | None = None,
@@ -65,6 +70,9 @@ def write(
         tie: What becomes of the output head: `auto`, `keep`, `drop`, `copy` or `none` (see `Policy`); as the plan says
             by default.
         drop: Stored keys of tensors to leave out.
+        renames: Rules that give tensors other names before the layout is told, after those that the plan has.
+        config: Fields of the config to set or take out, after those that the plan has.
+        metadata: Texts of the safetensors metadata to set or take out.
         base: Folder whose config, tokenizer and generation files stand in for those that the source lacks.
         adapter: A LoRA or DoRA adapter (folder or file) to merge into the weights.
         lora_alpha: Alpha of the adapter, where its config does not tell.
@@ -85,9 +93,9 @@ def write(
     from ckpt_gui.core.writer import write_export
 
     size = max_shard_bytes if isinstance(max_shard_bytes, int) else read_bytes(max_shard_bytes)
-    target = Target(layout, container, dtype, size, read_base(base), model_parallel)
+    target = Target(layout, container, dtype, size, read_base(base), model_parallel, tuple(metadata))
     with ExitStack() as held:
-        plan = compared(decided(plan, tie, drop), progress=progress, cancelled=cancelled)
+        plan = compared(decided(plan, tie, drop, renames, config), progress=progress, cancelled=cancelled)
         if adapter is not None:
             plan = merged(plan, held.enter_context(open_adapter(adapter)), target.base, lora_alpha)
         return write_export(
@@ -96,17 +104,28 @@ def write(
         )  # fmt: skip
 
 
-def decided(plan: Plan, tie: str | None = None, drop: Collection[str] = ()) -> Plan:
+def decided(
+    plan: Plan,
+    tie: str | None = None,
+    drop: Collection[str] = (),
+    renames: Sequence[Rename] = (),
+    config: Sequence[FieldEdit] = (),
+) -> Plan:
     """Return the plan with further decisions of the user.
 
     Raises:
-        CheckpointError: There is no tensor of that key, or no such word for the tied pair.
+        CheckpointError: There is no tensor of that key, no such word for the tied pair, or a rule can not be used.
     """
     if tie is not None and tie not in TIE_CHOICES:
         text = f"{safe_text(tie, 40)} is no way to treat the tied pair; choose {', '.join(TIE_CHOICES)}."
         raise CheckpointError("tied-conflict", text)
     gone = plan.policy.dropped | {find_ref(plan.source, key).full_key for key in drop}
-    policy = dataclasses.replace(plan.policy, tie=tie or plan.policy.tie, dropped=gone)
+    for rule in renames:
+        check_rule(rule)
+    policy = dataclasses.replace(
+        plan.policy, tie=tie or plan.policy.tie, dropped=gone, renames=(*plan.policy.renames, *renames),
+        config=(*plan.policy.config, *config),
+    )  # fmt: skip
     return plan if policy == plan.policy else normalise(plan.source, policy, plan.evidence)
 
 

@@ -46,6 +46,7 @@ def make_report(export: Export, files: tuple[OutFile, ...], results: Sequence[Sh
         "tied": plan.tie.tied,
         "source_config": _true_config(export),
         "steps": [{"id": s.id, "title": s.title, "count": s.count, "evidence": s.evidence} for s in export.steps],
+        "edits": _edits(export),
         "use_with": use_with(export),
         "notes": [f.message for f in export.findings],
         "dropped": [{"key": d.ref.full_key, "reason": d.reason} for d in export.dropped],
@@ -57,6 +58,21 @@ def make_report(export: Export, files: tuple[OutFile, ...], results: Sequence[Sh
             for f in files
             for key, row in _tensor_rows(f, done[f.name].filled, plan.dims)
         },
+    }
+
+
+def _edits(export: Export) -> dict[str, Any]:
+    """Return what the user changed by hand: rules with what they renamed, and fields with their new values."""
+    policy = export.plan.policy
+    rules = zip(policy.renames, export.plan.edited, strict=False)
+    return {
+        "renames": [
+            {"old": rule.old, "new": rule.new, "kind": rule.kind, "names": {one.full_key: one.after for one in made}}
+            for rule, made in rules
+            if made
+        ],
+        "config": {edit.name: edit.value for edit in policy.config},
+        "metadata": {edit.name: edit.value for edit in export.target.metadata},
     }
 
 

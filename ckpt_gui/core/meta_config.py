@@ -13,7 +13,7 @@ from typing import Any
 from ckpt_gui.core.model_config import ModelConfig, number, read_dims, whole
 
 # Our name ← names in params.json; Mixtral's first release has those of config.json in it.
-_META_DIMS = {
+META_DIMS = {
     "hidden": ("dim", "hidden_size"),
     "layers": ("n_layers", "num_hidden_layers"),
     "heads": ("n_heads", "num_attention_heads"),
@@ -36,7 +36,7 @@ def read_params(raw: Mapping[str, Any]) -> ModelConfig:
         CheckpointError: A size is not a whole number.
     """
     flat = flat_params(raw)
-    dims = read_dims(flat, _META_DIMS, "params.json")
+    dims = read_dims(flat, META_DIMS, "params.json")
     if "heads" in dims:
         dims.setdefault("kv_heads", dims["heads"])
         if "hidden" in dims:

@@ -23,6 +23,7 @@ from ckpt_gui.core.renames import check_rule
 SCHEMA = 1
 LARGEST = 64 << 20  # bytes of a file
 MOST = 1_000_000  # values in a list
+LARGEST_COUNT = 1 << 63
 Reader = Callable[[Any], Any]
 
 
@@ -81,7 +82,7 @@ def parse_plan(raw: bytes, name: str = "the text") -> SavedPlan:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise _refused(name, f"is no JSON: {safe_text(str(error), 120)}") from error
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+    if not isinstance(value, dict) or type(value.get("schema")) is not int or value["schema"] != SCHEMA:
         raise _refused(name, f"has no schema that is known here; this program reads schema {SCHEMA}")
     _known(value, {"schema", "tool", "policy", "target"}, name, "")
     target = dict(_object(value.get("target", {}), name, "target"))
@@ -90,7 +91,11 @@ def parse_plan(raw: bytes, name: str = "the text") -> SavedPlan:
         raise _refused(name, "has a value in target.base that is no text")
     policy = Policy(**_fields(_object(value.get("policy", {}), name, "policy"), _POLICY, name, "policy"))
     for rule in policy.renames:
-        check_rule(rule)
+        try:
+            check_rule(rule)
+        except CheckpointError as error:
+            why = error.message.removesuffix(".")
+            raise _refused(name, f"has in policy.renames what can not be used: {why}") from error
     return SavedPlan(policy, Target(**_fields(target, _TARGET, name, "target")), base)
 
 
@@ -98,15 +103,17 @@ def parse_plan(raw: bytes, name: str = "the text") -> SavedPlan:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _wrong("a text")
+    """Return a text; half a surrogate pair, which JSON can spell and no file can hold, is none."""
+    whole = isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return value if whole else _wrong("a text")
 
 
 def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else _wrong("a whole number above 0")
+    return value if type(value) is int and 0 < value < LARGEST_COUNT else _wrong("a whole number above 0")
 
 
 def _number(value: Any) -> float:
-    return float(value) if type(value) in (int, float) else _wrong("a number")
+    return float(value) if type(value) in (int, float) and 0 < value < LARGEST_COUNT else _wrong("a number above 0")
 
 
 def _truth(value: Any) -> bool:
@@ -138,13 +145,14 @@ def _rules(value: Any) -> tuple[Rename, ...]:
 def _edits(value: Any) -> tuple[FieldEdit, ...]:
     if not isinstance(value, dict) or len(value) > MOST:
         _wrong("an object of fields")
-    return tuple(FieldEdit(name, None if text is None else _text(text)) for name, text in value.items())
+    return tuple(FieldEdit(_text(name), None if text is None else _text(text)) for name, text in value.items())
 
 
 _POLICY: Mapping[str, Reader] = {
     "section": _texts, "family": _text, "heads": _count, "kv_heads": _count, "tie": _one_of(*TIE_CHOICES),
     "skip": lambda value: frozenset(_texts(value)), "dropped": lambda value: frozenset(_texts(value)),
-    "lora_alpha": _number, "assigned_only": _truth, "stored": _text, "renames": _rules, "config": _edits,
+    "lora_alpha": _number, "assigned_only": _truth, "stored": _one_of(*KINDS, "same"), "renames": _rules,
+    "config": _edits,
 }  # fmt: skip
 _TARGET: Mapping[str, Reader] = {
     "layout": _one_of(*KINDS, "same"), "container": _one_of("safetensors", "torch"),

@@ -22,7 +22,8 @@ EDITS = st.dictionaries(NAMES, st.none() | NAMES, max_size=3).map(
 COUNTS = st.none() | st.integers(1, 10**6)
 POLICIES = st.builds(
     Policy, st.none() | st.lists(NAMES).map(tuple), st.none() | NAMES, COUNTS, COUNTS, st.sampled_from(TIE_CHOICES),
-    st.frozensets(NAMES), st.frozensets(NAMES), st.none() | st.floats(0.1, 1e6), st.booleans(), st.none() | NAMES,
+    st.frozensets(NAMES), st.frozensets(NAMES), st.none() | st.floats(0.1, 1e6), st.booleans(),
+    st.sampled_from([None, "meta", "hf"]),
     st.lists(RULES).map(tuple), EDITS,
 )  # fmt: skip
 TARGETS = st.builds(
@@ -59,6 +60,14 @@ def test_a_plan_says_only_what_is_not_as_usual() -> None:
         (b'{"schema": 1, "policy": {"config": {"a": 1}}}', "policy.config that is not a text"),
         (b'{"schema": 1, "target": {"layout": "../../x"}}', "target.layout"),
         (b'{"schema": 1, "target": {"base": 3}}', "target.base"),
+        (b'{"schema": true}', "has no schema"),
+        (b'{"schema": 1, "policy": {"lora_alpha": NaN}}', "policy.lora_alpha that is not a number above 0"),
+        (b'{"schema": 1, "policy": {"lora_alpha": -1}}', "policy.lora_alpha"),
+        (b'{"schema": 1, "policy": {"lora_alpha": 1' + b"0" * 400 + b"}}", "policy.lora_alpha"),
+        (b'{"schema": 1, "policy": {"heads": 1' + b"0" * 30 + b"}}", "policy.heads"),
+        (b'{"schema": 1, "policy": {"stored": "nobody"}}', "policy.stored"),
+        (b'{"schema": 1, "policy": {"renames": [{"old": "a", "new": "\\ud800"}]}}', "policy.renames"),
+        (b'{"schema": 1, "target": {"metadata": {"a": "\\udc00"}}}', "target.metadata"),
         (b"[" * 200_000, "is no JSON"),
     ],
 )  # fmt: skip

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from ckpt_gui.core.api import write
 from ckpt_gui.core.candidates import candidates, rule_for
 from ckpt_gui.core.diff import diff_expected
-from ckpt_gui.core.edits import Rename
+from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.renames import changes, check_rule
@@ -151,3 +153,43 @@ def test_what_is_not_missing_can_not_be_mapped_to() -> None:
     export = retarget(models.model("meta"), Target("hf"))
     with pytest.raises(CheckpointError, match="is not missing"):
         rule_for(export, export.entries[0].ref, "model.norm.weight")
+
+
+def test_the_report_of_an_export_holds_the_edits(tmp_path) -> None:
+    tensors = models.state("meta")
+    tensors["final"] = tensors.pop("norm.weight")
+    write(
+        models.plan(tensors, models.config()), tmp_path / "out", layout="hf", renames=[Rename("final", "norm.weight")],
+        config=[FieldEdit("rope_theta", "777.0")], metadata=[FieldEdit("note", "mended")],
+    )  # fmt: skip
+    report = json.loads((tmp_path / "out/EXPORT_REPORT.json").read_text())
+    assert report["edits"] == {
+        "renames": [{"old": "final", "new": "norm.weight", "kind": "key", "names": {"final": "norm.weight"}}],
+        "config": {"rope_theta": "777.0"},
+        "metadata": {"note": "mended"},
+    }
+
+
+@pytest.mark.parametrize("layout", ["hf", "meta", "torchtune"])
+def test_what_is_mended_by_rules_is_written_as_the_good_one_byte_for_byte(tmp_path, layout: str) -> None:
+    rules = [Rename(r"\.attn\.", ".attention.", "regex"), Rename(r"\.ff\.", ".feed_forward.", "regex")]
+    config = models.config()
+    write(models.plan(models.state("meta"), config), tmp_path / "good", layout=layout)
+    write(models.plan(broken(models.state("meta")), config), tmp_path / "made", layout=layout, renames=rules)
+    good, made = (
+        {f.name: f.read_bytes() for f in (tmp_path / name).iterdir() if f.name != "EXPORT_REPORT.json"}
+        for name in ("good", "made")
+    )
+    assert len(good) >= 2
+    assert made == good
+
+
+def test_a_misnamed_head_of_a_tied_pair_is_treated_as_the_good_one() -> None:
+    tensors = models.state("meta")
+    tensors["output.weight"] = tensors["tok_embeddings.weight"].copy()
+    good = retarget(models.plan(tensors, models.config()), Target("hf"))
+    tensors["proj_out"] = tensors.pop("output.weight")
+    plan = models.plan(tensors, models.config(), renames=(Rename("proj_out", "output.weight"),))
+    made = retarget(plan, Target("hf"))
+    assert [e.key for e in made.entries] == [e.key for e in good.entries]
+    assert plan.tie.state == good.plan.tie.state == "equal"
