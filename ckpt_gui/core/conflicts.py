@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -91,7 +92,7 @@ def _bad_edit(finding: Finding, export: Export) -> Iterator[Resolution]:
     yield from _rules(export, lambda rule: not _is_readable(lambda: changes(rule, ())))
     raw = export.plan.source.sidecars.config or {}
     for edit in policy.config:
-        if not _is_readable(lambda edit=edit: with_fields(raw, (edit,))):
+        if not _is_readable(partial(with_fields, raw, (edit,))):
             kept = tuple(each for each in policy.config if each != edit)
             yield _decide(export, f"Leave `{safe_text(edit.name, 80)}` as it is", replace(policy, config=kept))
 

@@ -104,8 +104,9 @@ def parse_plan(raw: bytes, name: str = "the text") -> SavedPlan:
 
 def _text(value: Any) -> str:
     """Return a text; half a surrogate pair, which JSON can spell and no file can hold, is none."""
-    whole = isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
-    return value if whole else _wrong("a text")
+    if isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value):
+        return value
+    raise _Wrong("a text")
 
 
 def _count(value: Any) -> int:
