@@ -4,7 +4,8 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test test-oracles test-real fuzz bench screenshots sample guide translations families format clean
+.PHONY: help setup run test test-oracles test-real test-desktop fuzz bench bundle icons install-desktop uninstall-desktop \
+  screenshots sample guide translations families format clean
 
 help:  ## List the targets
 	@echo "Targets:"
@@ -26,6 +27,9 @@ test-real:  ## Run on real checkpoints (see tests/real)
 	@scripts/setup.sh oracles4
 	.venv-oracles4/bin/python tests/real/run.py
 
+test-desktop:  ## Check desktop file, metainfo and MIME types with the desktop's own tools, which are installed for it
+	@scripts/test_desktop.sh
+
 fuzz:  ## Open 10,000 mutants of good files (another seed with SEED=2)
 	@scripts/setup.sh dev
 	$(PY) scripts/fuzz.py $(if $(SEED),--seed $(SEED))
@@ -33,6 +37,23 @@ fuzz:  ## Open 10,000 mutants of good files (another seed with SEED=2)
 bench:  ## Measure time and memory
 	@scripts/setup.sh dev
 	$(PY) -m tests.bench
+
+bundle:  ## Build the program as one folder that needs no Python, start it, and see that it works (dist/ckpt-gui)
+	@scripts/setup.sh dev
+	@$(PY) -m PyInstaller --version >/dev/null 2>&1 || $(PY) -m pip install -q -c constraints-dev.txt pyinstaller
+	$(PY) scripts/bundle.py
+
+install-desktop:  ## Put icon, menu entry and file types of this checkout where this user's desktop looks for them
+	@scripts/setup.sh run
+	$(PY) -m ckpt_gui.cli.entry --install-desktop
+
+uninstall-desktop:  ## Take them away again
+	@scripts/setup.sh run
+	$(PY) -m ckpt_gui.cli.entry --uninstall-desktop
+
+icons:  ## Draw the icons again from resources/icons/ckpt-gui.svg
+	@scripts/setup.sh dev
+	$(PY) scripts/make_icons.py
 
 screenshots:  ## Draw the pictures in the documentation again
 	@scripts/setup.sh dev

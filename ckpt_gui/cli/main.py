@@ -15,7 +15,7 @@ from importlib import import_module, metadata
 from typing import Any
 
 from ckpt_gui.cli.options import Parser
-from ckpt_gui.cli.terminal import CANCELLED, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error
+from ckpt_gui.cli.terminal import CANCELLED, OK, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 
 COMMANDS = {
@@ -82,6 +82,10 @@ def _meant(word: str) -> str:
 
 def _window(words: list[str]) -> int:
     args = _window_parser().read(words)
+    if args.install_desktop or args.uninstall_desktop:
+        return _register(installs=args.install_desktop)
+    if _handed_over(args):
+        return OK
     if not _has_screen():
         if not args.screenshot:
             say(f"there is no screen here to open a window on; {PROGRAM} check and fix work without.")
@@ -101,6 +105,30 @@ def _window(words: list[str]) -> int:
         against=args.against,
     )
     return status
+
+
+def _register(*, installs: bool) -> int:
+    """Tell the desktop about the program, or take that back."""
+    from ckpt_gui.desktop.install import install, uninstall
+
+    try:
+        return OK if (install if installs else uninstall)(say) else TROUBLE
+    except OSError as error:
+        say(f"{error.filename or 'A file'} can not be written or removed: {error.strerror or error}.")
+        return TROUBLE
+
+
+def _handed_over(args: Any) -> bool:
+    """Hand what is asked for to the program that runs already; return False if there is none, or it shall not be."""
+    if args.screenshot or args.fresh or not _has_screen():
+        return False
+    from ckpt_gui.desktop.instance import Request, absolute, activation_token, address, hand_over
+
+    request = Request(
+        tuple(absolute(path) for path in args.paths), args.select or "", args.filter or "", args.view or "",
+        args.against or "", args.new_window, activation_token(),
+    )  # fmt: skip
+    return hand_over(address(), request)
 
 
 def _has_screen() -> bool:
@@ -140,8 +168,15 @@ def _window_parser() -> Parser:
         "compare), or a tab of the inspector (details, statistics, tied)",
     )  # fmt: skip
     parser.add_argument("--against", metavar="REF", help="compare with a checkpoint, a config.json or a known model")
+    parser.add_argument(
+        "--new-window", action="store_true", help="open a window of its own where the program runs already"
+    )
     parser.add_argument("--fresh", action="store_true", help="start with the settings as they were delivered")
     parser.add_argument("--screenshot", metavar="OUT.png", help="draw the window into a picture and end")
+    parser.add_argument(
+        "--install-desktop", action="store_true", help="put menu entry, icon and file types where the desktop looks"
+    )
+    parser.add_argument("--uninstall-desktop", action="store_true", help="take them away again")
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")
     return parser
 

@@ -60,6 +60,20 @@ NEEDS: dict[str, str] = {
 ACTIONS: tuple[Spec, ...] = (
     Spec("open-file", "&Open file…", "open_file", (_Key.Open,), tip="Open a checkpoint file or an index"),
     Spec("open-folder", "Open &folder…", "open_folder", ("Ctrl+Shift+O",), tip="Open a folder of shards"),
+    Spec(
+        "open-several",
+        "Open se&veral…",
+        "open_several",
+        ("Ctrl+Alt+O",),
+        tip="Look at many checkpoints at once, and fix all that are certain",
+    ),
+    Spec(
+        "new-window",
+        "New &window",
+        "new_window",
+        ("Ctrl+Shift+N",),
+        tip="Open the same checkpoint in another window, or the start page if nothing is open",
+    ),
     Spec("open-sample", "Open the &sample", "open_sample", tip="Open the small checkpoint that comes with the program"),
     Spec(
         "restore-session",
@@ -271,8 +285,8 @@ ACTIONS: tuple[Spec, ...] = (
 # `-` is a line; a name in capitals is filled in by the window.
 MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("&File", (
-        "open-file", "open-folder", "RECENTS", "restore-session", "open-sample", "-", "reload", "choose-config",
-        "close", "-", "quit",
+        "new-window", "open-file", "open-folder", "open-several", "RECENTS", "restore-session", "open-sample", "-",
+        "reload", "choose-config", "close", "-", "quit",
     )),
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "copy-view", "-", "drop", "-", "find", "-", "settings")),
     ("&View", (

@@ -7,26 +7,25 @@ import gc
 import signal
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
+from ckpt_gui.core.batch_names import distinct
+from ckpt_gui.desktop.instance import Request
+from ckpt_gui.desktop.linux import APP
+from ckpt_gui.desktop.resources import ICON, resource
 from ckpt_gui.gui import language
+from ckpt_gui.gui.arrivals import Arrivals
 from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder
 from ckpt_gui.gui.hooks import caught, without_noise
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.screenshot import Shooter
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.window_state import arrange, once, read_states, reopen, state_of, write_states
-
-DESKTOP_FILE = "org.ckpt_gui.CkptGui"
-MOST_WINDOWS = 10
+from ckpt_gui.gui.windows import Windows
 
 
 def run(
@@ -38,7 +37,7 @@ def run(
     view: str | None = None,
     against: str | None = None,
 ) -> int:
-    """Open the window, one for each path, and return the exit status.
+    """Open the window, or the batch window for several checkpoints, and return the exit status.
 
     Args:
         paths: Checkpoints to open; none shows the start page.
@@ -61,14 +60,14 @@ def run(
         _stopped_by_signals(app, windows.end),
         caught(windows.show_trouble),
     ):
-        first = windows.add(*paths[:1], restore=not (fresh or screenshot))
-        for path in paths[1:]:
-            windows.add(path)
-        once(first, lambda: arrange(first, select, filter, view, against))
+        asked = Request(distinct(paths), select or "", filter or "", view or "", against or "")
+        first = windows.take(asked, restore=not (fresh or screenshot))
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:
-            first.tell.bad_end(bad_ends(log_folder()))
-            first.leftovers.look()
+            Arrivals(app).wanted.connect(windows.take)
+            if isinstance(first, MainWindow):
+                first.tell.bad_end(bad_ends(log_folder()))
+                first.leftovers.look()
         try:
             status = app.exec()
         finally:
@@ -94,87 +93,16 @@ def application() -> QApplication:
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         app = QApplication(sys.argv[:1])
+    if sys.platform == "win32":
+        from ckpt_gui.desktop.windows import name_process
+
+        name_process()
     app.setApplicationName("ckpt_gui")
     app.setOrganizationName("ckpt_gui")
-    app.setDesktopFileName(DESKTOP_FILE)
+    app.setDesktopFileName(APP)
     app.setWindowIcon(QIcon(str(resource(ICON))))
     language.install(app)
     return app
-
-
-class Windows:
-    """The windows that are open; keeps them alive, and remembers what they show for the next start.
-
-    Attributes:
-        open: The windows.
-        before: What was open when the program ended last.
-    """
-
-    def __init__(self, settings: Settings, theme: Theme) -> None:
-        self._settings, self._theme = settings, theme
-        self.open: list[MainWindow] = []
-        self.before = read_states(settings.session()) if settings.offers_session else ()
-        self._ending = False
-
-    def add(self, path: str = "", *, restore: bool = False) -> MainWindow:
-        """Show another window."""
-        window = MainWindow(self._settings, self._theme)
-        self.open.append(window)
-        window.more_paths.connect(partial(self._add_more, weakref.ref(window)))
-        window.settled.connect(self.remember)
-        window.leaving.connect(self.remember)
-        window.session_wanted.connect(self.reopen_all)
-        window.offer_session(self.before)
-        window.destroyed.connect(lambda _=None: self.open.remove(window) if window in self.open else None)
-        if restore:
-            window.restore()
-        window.show()
-        if path:
-            window.open_path(path)
-        return window
-
-    def remember(self) -> None:
-        """Keep what all windows show; what was open before stays kept until something is."""
-        if not self._ending and (states := [state for it in self.open if (state := state_of(it)) is not None]):
-            self._settings.save_session(write_states(states))
-
-    def reopen_all(self) -> None:
-        """Open again what was open last time: the first checkpoint here if nothing is, the others beside it."""
-        states, self.before = self.before, ()
-        empty = [it for it in self.open if it.session.path is None]
-        for window in self.open:
-            window.offer_session(())
-        for state in states[:MOST_WINDOWS]:
-            reopen(empty.pop() if empty else self.add(), state)
-
-    def _add_more(self, first: weakref.ref[MainWindow], paths: Sequence[str]) -> None:
-        """Show more windows, but not a screen full of them."""
-        room = max(0, MOST_WINDOWS - len(self.open))
-        for path in paths[:room]:
-            self.add(path)
-        window = first()
-        if window is not None and len(paths) > room:
-            window.tell.not_opened(len(paths) - room)
-
-    def show_trouble(self, error: BaseException) -> None:
-        """Say in a window that something went wrong."""
-        for window in self.open[:1]:
-            window.tell.trouble(error)
-
-    def end(self) -> None:
-        """End the program without asking."""
-        self.close_all()
-        QTimer.singleShot(0, QApplication.quit)  # not now: the loop that shall end may not have begun
-
-    def close_all(self) -> None:
-        """Close what is still open, without asking."""
-        self.remember()
-        self._ending = True
-        for window in list(self.open):
-            window.ask_to_close = lambda _window, _titles: True
-            window.plan_keeper.ask = lambda _window, _name: "leave"
-            window.close()
-        self.open.clear()
 
 
 @contextlib.contextmanager

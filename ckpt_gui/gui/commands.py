@@ -9,12 +9,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.pages import HasDifferences, HasParts
 from ckpt_gui.gui.panels.notices import Choice
 from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED
 from ckpt_gui.gui.plan_commands import PlanCommands
-from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.window_state import state_of, view_command
 from ckpt_gui.gui.wording import count_text
 
@@ -62,6 +62,16 @@ class Commands(PlanCommands):
         path = QFileDialog.getExistingDirectory(self._window, self.tr("Open a folder of shards"), self._folder())
         if path:
             self._window.open_path(path)
+
+    def open_several(self) -> None:
+        """Let the user choose many checkpoints, and show the window for them; with none chosen they can be dropped."""
+        title = self.tr("Open several checkpoints")
+        paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._folder(), FILES)
+        self._window.batch_wanted.emit(paths)
+
+    def new_window(self) -> None:
+        """Show the checkpoint in a window of its own, too, or the start page."""
+        self._window.window_wanted.emit(self._window.session.path or "")
 
     def open_sample(self) -> None:
         """Open the bundled sample."""

@@ -8,11 +8,12 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from ckpt_gui.core.batch_names import target_folders
 from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.gui.resources import SAMPLE, resource
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 
@@ -60,17 +61,11 @@ def default_folder(path: str, layout: str) -> str:
     >>> default_folder("/m/last.pt", "hf").replace(os.sep, "/")
     '/m/last-hf'
     """
-    source = PurePath(os.path.abspath(path))
-    if source.name.endswith(".index.json"):
-        source = source.parent
-    stem = source.name if os.path.isdir(source) or not source.suffix else source.stem
+    beside = PurePath(target_folders([path], layout)[path])
     bundled = PurePath(resource(SAMPLE)).parent
-    home = PurePath(os.path.expanduser("~")) if bundled in source.parents else source.parent
-    base = home / f"{stem or 'checkpoint'}-{'fixed' if layout == 'same' else layout}"
-    folder, number = str(base), 2
-    while os.path.lexists(folder):
-        folder, number = f"{base}-{number}", number + 1
-    return folder
+    if bundled not in PurePath(os.path.abspath(path)).parents:
+        return str(beside)
+    return target_folders([path], layout, os.path.expanduser("~"))[path]
 
 
 def joined(words: Sequence[str]) -> str:

@@ -2,11 +2,12 @@
 
 No job outlives its window. Signals of a job are delivered on the GUI thread; those of a cancelled or replaced job are
 not delivered at all, so that a late result can not reach a widget that has moved on. Progress is passed on at most 20
-times a second.
+times a second. Exports have threads of their own: opening a checkpoint never waits for one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
 import time
@@ -26,6 +27,7 @@ Receive = Callable[[Any], None]
 class _Carrier(QObject):
     """Carries a job's messages to the GUI thread."""
 
+    begun = Signal(object)
     progressed = Signal(object, str, object, object)  # job, label, done, total: `object`, as bytes exceed 32 bits
     ended = Signal(object, object, object)  # job, result, error
 
@@ -37,16 +39,26 @@ class Job(QRunnable):
         title: What it does, for the jobs list and the status bar.
         number: Counts up; a later job has a higher one.
         quiet: True if nobody minds when it is stopped: the window closes without asking, and the status bar is silent.
+        uses: What must stay open while it works, such as the source of an export.
+        begun: True once a thread works on it; before, it waits for one.
+        label: What it is doing, as far as it has said.
+        done: Bytes done of `total`; `total` is 0 as long as it has not said.
+        total: Bytes in all.
     """
 
     _numbers = itertools.count(1)
 
-    def __init__(self, title: str, work: Work, carrier: _Carrier, *, quiet: bool = False) -> None:
+    def __init__(
+        self, title: str, work: Work, carrier: _Carrier, *, quiet: bool = False, uses: tuple[object, ...] = ()
+    ) -> None:
         super().__init__()
         self.setAutoDelete(False)
         self.title = title
         self.quiet = quiet
+        self.uses = uses
         self.number = next(Job._numbers)
+        self.begun = False
+        self.label, self.done, self.total = "", 0, 0
         self._work, self._carrier = work, carrier
         self._cancel = threading.Event()
         self._last = 0.0
@@ -55,12 +67,18 @@ class Job(QRunnable):
         """Do the work on a pool thread; every exception becomes a message."""
         result: Any = None
         error: BaseException | None = None
+        self._carrier.begun.emit(self)
         try:
             result = self._work(self)
         except Exception as caught:  # noqa: BLE001 - shown to the user at the job's place, with its trace
             error = caught
             error.__notes__ = [f"while: {self.title}"]
         self._carrier.ended.emit(self, result, error)
+
+    @property
+    def percent(self) -> int | None:
+        """How far it is; None as long as nobody can tell."""
+        return min(100, self.done * 100 // self.total) if self.total > 0 else None
 
     def cancel(self) -> None:
         """Ask the work to stop."""
@@ -85,18 +103,27 @@ class JobManager(QObject):
         command: Returns the command that repeats what the user is doing, for reports of errors.
 
     Signals:
-        started(job), progressed(job, label, done, total), finished(job): for the status bar and the jobs list.
+        started(job): It is there, and waits for a thread.
+        begun(job): A thread works on it.
+        progressed(job, label, done, total): It is so far.
+        ended(job, end): How it ended; see `End`.
+        finished(job): It is not there any more.
     """
 
     started = Signal(object)
+    begun = Signal(object)
     progressed = Signal(object, str, object, object)
+    ended = Signal(object, object)
     finished = Signal(object)
 
     def __init__(self, parent: QObject | None = None, threads: int = 2) -> None:
         super().__init__(parent)
-        self._pool = QThreadPool()
-        self._pool.setMaxThreadCount(threads)
+        self._pools = {export: QThreadPool() for export in (False, True)}
+        for pool in self._pools.values():
+            pool.setMaxThreadCount(threads)
+        self._unused: list[tuple[object, Callable[[], object]]] = []
         self._carrier = _Carrier()
+        self._carrier.begun.connect(self._on_begun, Qt.ConnectionType.QueuedConnection)
         self._carrier.progressed.connect(self._on_progress, Qt.ConnectionType.QueuedConnection)
         self._carrier.ended.connect(self._on_end, Qt.ConnectionType.QueuedConnection)
         self._live: dict[Job, _Ears] = {}
@@ -111,25 +138,51 @@ class JobManager(QObject):
         *,
         discard: Receive | None = None,
         quiet: bool = False,
+        export: bool = False,
+        uses: tuple[object, ...] = (),
+        says: Callable[[Any], End] | None = None,
     ) -> Job:
         """Run `work(job)` on a pool thread; then call `done(result)` or `failed(error)` on the GUI thread.
 
         A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently. A result that comes all the
         same goes to `discard`, which lets go of what it holds, such as open files.
+
+        Args:
+            title: What the job does.
+            work: The work.
+            done: Takes its result.
+            failed: Takes its error.
+            discard: Takes a result that nobody wants any more.
+            quiet: True if nobody minds when it is stopped.
+            export: True if it writes: such jobs have threads of their own.
+            uses: What must stay open while it works; see `once_unused`.
+            says: Puts a result into words for the list of jobs.
         """
-        job = Job(title, work, self._carrier, quiet=quiet)
-        self._live[job] = _Ears(done, failed, discard or _ignore)
+        job = Job(title, work, self._carrier, quiet=quiet, uses=uses)
+        self._live[job] = _Ears(done, failed, discard or _ignore, says or _plain_end)
         self.started.emit(job)
-        self._pool.start(job)
+        self._pools[export].start(job)
         return job
+
+    def leave(self, job: Job | None) -> None:
+        """Let a job go on although who started it no longer listens; the list of jobs tells how it ends."""
+        if job is not None and job in self._live:
+            self._live[job] = dataclasses.replace(self._live[job], done=_ignore, failed=_ignore)
+
+    def once_unused(self, thing: object, act: Callable[[], object]) -> None:
+        """Act as soon as no job uses a thing: at once, or when the last one that does has ended."""
+        self._unused.append((thing, act))
+        self._act_on_unused()
 
     def cancel(self, job: Job | None, *, silently: bool = False) -> None:
         """Ask a job to stop; silently: whatever it still says is thrown away."""
         if job is None or job not in self._live:
             return
         job.cancel()
+        if any(pool.tryTake(job) for pool in self._pools.values()):  # it waited for a thread
+            self._carrier.ended.emit(job, None, Cancelled())
         if silently:
-            self._live[job] = _Ears(_ignore, _ignore, self._live[job].discard)
+            self._live[job] = dataclasses.replace(self._live[job], done=_ignore, failed=_ignore)
 
     def running(self) -> list[Job]:
         """Return the jobs that have not ended."""
@@ -139,35 +192,69 @@ class JobManager(QObject):
         """Cancel everything, wait until the threads are done, and let go of results that came too late."""
         for job in self.running():
             self.cancel(job, silently=True)
-        self._pool.waitForDone()
+        for pool in self._pools.values():
+            pool.waitForDone()
         QCoreApplication.sendPostedEvents(self)  # the last messages of the threads; no other events
+
+    def _on_begun(self, job: Job) -> None:
+        if job in self._live:
+            job.begun = True
+            self.begun.emit(job)
 
     def _on_progress(self, job: Job, label: str, done: int, total: int) -> None:
         if job in self._live and not job.cancelled():
+            job.label, job.done, job.total = label, done, total
             self.progressed.emit(job, label, done, total)
 
     def _on_end(self, job: Job, result: Any, error: BaseException | None) -> None:
-        ears = self._live.pop(job, _Ears(_ignore, _ignore, _ignore))
+        ears = self._live.pop(job, _Ears(_ignore, _ignore, _ignore, _plain_end))
+        if error is None and job.cancelled():
+            error = Cancelled()
+            ears.discard(result)
         try:
-            if error is None and not job.cancelled():
-                ears.done(result)
-            elif error is None:
-                ears.discard(result)
-                ears.failed(Cancelled())
-            else:
-                ears.failed(error)
+            self.ended.emit(job, ears.says(result) if error is None else End(error=error))
+            ears.done(result) if error is None else ears.failed(error)
         finally:
+            self._act_on_unused()
             self.finished.emit(job)
+
+    def _act_on_unused(self) -> None:
+        used = {id(thing) for job in self._live for thing in job.uses}
+        free = [each for each in self._unused if id(each[0]) not in used]
+        self._unused = [each for each in self._unused if id(each[0]) in used]
+        for _, act in free:
+            act()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a job ended.
+
+    Attributes:
+        sentence: What came of it; empty if that needs no words.
+        folder: What it wrote, to be opened; empty if nothing.
+        error: Why there is no result; `Cancelled` if it was stopped.
+    """
+
+    sentence: str = ""
+    folder: str = ""
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Ears:
-    """Who hears of a job's end."""
+    """Who hears of a job's end, and how the list of jobs puts it."""
 
     done: Receive
     failed: Callable[[BaseException], None]
     discard: Receive
+    says: Callable[[Any], End]
 
 
 def _ignore(_: Any) -> None:
     """Do nothing with what a silenced job says."""
+
+
+def _plain_end(_: Any) -> End:
+    """Return the end of a job whose result shows elsewhere."""
+    return End()

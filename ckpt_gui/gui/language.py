@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
-from ckpt_gui.gui.resources import resource
+from ckpt_gui.desktop.resources import resource
 
 CONTEXT = "sentences"
 MOST_SPOKEN = 8192  # sentences that are kept

@@ -11,6 +11,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from ckpt_gui.core.batch_names import distinct
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
@@ -22,7 +23,7 @@ from ckpt_gui.gui.language import said
 from ckpt_gui.gui.leftover_notices import LeftoverNotices
 from ckpt_gui.gui.pages import PAGES
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
-from ckpt_gui.gui.panels.close_question import ask_to_close
+from ckpt_gui.gui.panels.close_question import ask_to_close, job_lines
 from ckpt_gui.gui.panels.docks import Docks
 from ckpt_gui.gui.panels.drop_target import DropTarget
 from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
@@ -51,13 +52,15 @@ class MainWindow(QMainWindow):
     """One checkpoint in one window.
 
     Signals:
-        more_paths(paths): Several were dropped; the rest want windows of their own.
+        batch_wanted(paths): Several checkpoints were named; they want the window for many.
+        window_wanted(path): A checkpoint wants a window of its own; empty for the start page.
         settled(): What was asked for is shown, be it a checkpoint or why there is none.
         leaving(): It is about to close; it still shows what it showed.
         session_wanted(): The user wants to open again what was open last time.
     """
 
-    more_paths = Signal(list)
+    batch_wanted = Signal(list)
+    window_wanted = Signal(str)
     settled = Signal()
     leaving = Signal()
     session_wanted = Signal()
@@ -286,16 +289,18 @@ class MainWindow(QMainWindow):
         return safe_text(os.path.basename(os.path.normpath(path)) or path, 80)
 
     def _on_dropped(self, paths: list[str]) -> None:
-        """Open the first path here, and ask for more windows for the rest."""
-        self.open_path(paths[0])
-        if paths[1:]:
-            self.more_paths.emit(paths[1:])
+        """Open a checkpoint here, and several in the window for many."""
+        models = distinct(paths)
+        if len(models) == 1:
+            self.open_path(models[0])
+        else:
+            self.batch_wanted.emit(list(models))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask if work is running; then stop it, and leave no thread behind."""
-        titles = [job.title for job in self.jobs.running() if not job.quiet]
-        asked = bool(titles) and self.settings.asks_to_close
-        if (asked and not self.ask_to_close(self, titles)) or not self.plan_keeper.may_leave():
+        lines = job_lines(self.jobs.running())
+        asked = bool(lines) and self.settings.asks_to_close
+        if (asked and not self.ask_to_close(self, lines)) or not self.plan_keeper.may_leave():
             event.ignore()
             return
         self.leaving.emit()

@@ -38,5 +38,5 @@ class OpenAdapters:
         self._jobs.cancel(self._job, silently=True)
         self._job = None
         for source in self._open:
-            source.close()
+            self._jobs.once_unused(source, source.close)  # an export may still read from it
         self._open.clear()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtWidgets import QApplication, QDialog
 
 from ckpt_gui.gui.main_window import MainWindow
+
+if TYPE_CHECKING:
+    from ckpt_gui.gui.batch_window import BatchWindow
 
 QUIET_SECONDS = 0.6  # a picture is taken when nothing has been running for so long
 PATIENCE_SECONDS = 120.0
@@ -19,7 +23,7 @@ PATIENCE_SECONDS = 120.0
 class Shooter(QObject):
     """Draws a window into a file when it has settled and nothing is running, then ends the program."""
 
-    def __init__(self, window: MainWindow, path: str) -> None:
+    def __init__(self, window: MainWindow | BatchWindow, path: str) -> None:
         super().__init__()
         self._window, self._path = window, path
         self.status = 1
@@ -32,13 +36,15 @@ class Shooter(QObject):
 
     def _look(self) -> None:
         now = time.monotonic()
-        session = self._window.session
-        if self._window.jobs.running() or self._window.pages.currentWidget() is self._window.loading_panel:
+        window = self._window
+        session = window.session if isinstance(window, MainWindow) else None
+        loading = isinstance(window, MainWindow) and window.pages.currentWidget() is window.loading_panel
+        if loading or window.jobs.running():
             self._busy = now
         if now > self._end:
             self._finish(f"The window was still busy after {PATIENCE_SECONDS:.0f} seconds; no picture was taken.")
         elif now - self._busy > QUIET_SECONDS:
-            failed = session.path is not None and session.snapshot is None
+            failed = session is not None and session.path is not None and session.snapshot is None
             saved = self._draw()
             self.status = 0 if saved and not failed else 2 if failed else 1
             self._finish("" if saved else f"{self._path} cannot be written.")
@@ -54,7 +60,7 @@ class Shooter(QObject):
         QApplication.quit()
 
 
-def _picture(window: MainWindow) -> QPixmap:
+def _picture(window: MainWindow | BatchWindow) -> QPixmap:
     """Draw a window with the dialogs that stand before it."""
     made = window.grab()
     for dialog in window.findChildren(QDialog):

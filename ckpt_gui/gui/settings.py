@@ -81,6 +81,15 @@ class Settings:
         self._set("session/offer", offers)
 
     @property
+    def reuses_window(self) -> bool:
+        """Whether a checkpoint opened from elsewhere takes the place of one whose plan was not edited."""
+        return self._flag("open/reuse", False)
+
+    @reuses_window.setter
+    def reuses_window(self, reuses: bool) -> None:
+        self._set("open/reuse", reuses)
+
+    @property
     def asks_to_close(self) -> bool:
         """True if closing asks while work is running that an end would throw away."""
         return self._flag("session/ask", True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ckpt_gui.gui.resources import resource
+from ckpt_gui.desktop.resources import resource
 
 # Properties that widgets set: card, title, kind="primary|quiet|chip", tone="muted".
 _SHEET = """

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
-from ckpt_gui.core.text import plural
 from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected, without_home
 from ckpt_gui.gui.models.file_changes import Change, change_words
 from ckpt_gui.gui.panels.notices import Choice
@@ -44,11 +43,6 @@ class WindowNotices(QObject):
         """Tell that files of the open checkpoint are not what they were."""
         reload = Choice(self.tr("Read again"), self._window.commands.reload, self.tr("Open the same path anew (F5)"))
         self._window.notices.show_notice("changed", "warning", change_words(changes), [reload])
-
-    def not_opened(self, number: int) -> None:
-        """Tell that more was dropped than is opened at once."""
-        text = self.tr("{} were not opened: drop fewer at once.").format(plural(number, "other file"))
-        self._window.notices.show_notice("drop", "warning", text)
 
     def not_dropped(self) -> None:
         """Tell that something was dropped that is no file."""

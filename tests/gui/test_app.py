@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtGui import QImage
 
+from ckpt_gui.desktop.resources import ICON, SAMPLE, resource
 from ckpt_gui.gui import app
-from ckpt_gui.gui.resources import ICON, SAMPLE, resource
 
 START = "import json, sys; from ckpt_gui.gui.app import run; sys.exit(run(**json.loads(sys.argv[1])))"
 

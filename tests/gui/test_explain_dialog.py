@@ -15,13 +15,13 @@ from safetensors.numpy import save
 from ckpt_gui.core.explain import CAUSES, Opened, Step
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.actions import ACTIONS
 from ckpt_gui.gui.fix_command import fix_command
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.deeds import Deed, deed
 from ckpt_gui.gui.models.explaining import EMPTY, UNKNOWN, answer
 from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
-from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.widgets.copy_button import CopyButton
 from tests.gui.checkpoints import source
 from tests.gui.windows import make_window

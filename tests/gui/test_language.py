@@ -13,10 +13,10 @@ from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui import language
 from ckpt_gui.gui.language import Templates, local, said
 from ckpt_gui.gui.models.tree_columns import Column
-from ckpt_gui.gui.resources import SAMPLE, resource
 from tests.gui import pseudo
 from tests.gui.windows import make_window
 

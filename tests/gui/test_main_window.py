@@ -16,7 +16,6 @@ from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui import planning as planning_module
 from ckpt_gui.gui import snapshot as snapshot_module
 from ckpt_gui.gui.actions import ACTIONS
-from ckpt_gui.gui.app import Windows
 from ckpt_gui.gui.hooks import caught
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.main_window import MainWindow
@@ -25,6 +24,7 @@ from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.panels.tool_bar import tensors_to_fix
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.windows import Windows
 from tests.gui.checkpoints import PatternReader, llama_refs, source
 from tests.gui.windows import make_window, snapshot_of
 
@@ -117,12 +117,14 @@ def test_files_can_be_dropped(window: MainWindow, qtbot: QtBot, tmp_path: Path) 
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path / "a.pt")), QUrl.fromLocalFile(str(tmp_path / "b.pt"))])
     action, buttons, keys = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    more: list[list[str]] = []
-    window.more_paths.connect(more.append)
+    many: list[list[str]] = []
+    window.batch_wanted.connect(many.append)
+    window.drops.eventFilter(window, QDropEvent(QPointF(1, 1), action, data, buttons, keys))
+    assert many == [[str(tmp_path / "a.pt"), str(tmp_path / "b.pt")]]
+    data.setUrls(data.urls()[:1])
     with qtbot.waitSignal(window.settled):
         window.drops.eventFilter(window, QDropEvent(QPointF(1, 1), action, data, buttons, keys))
     assert window.last_path == str(tmp_path / "a.pt")
-    assert more == [[str(tmp_path / "b.pt")]]
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
@@ -320,15 +322,17 @@ def test_closing_with_running_work_asks_by_name(window: MainWindow, qtbot: QtBot
     go, asked, answers = threading.Event(), [], [False, True]
 
     def work(job: Job) -> None:
+        job.progress("writing", 42, 100)
         while not (job.cancelled() or go.wait(0.01)):
             pass
 
-    window.jobs.start("Exporting tiny", work, lambda _: None, lambda _: None)
+    running = window.jobs.start("Exporting tiny", work, lambda _: None, lambda _: None)
+    qtbot.waitUntil(lambda: running.percent == 42)
     window.ask_to_close = lambda _window, titles: bool(asked.append(list(titles))) or answers.pop(0)
     assert not window.close()
     assert window.isVisible()
     assert window.close()
-    assert asked == [["Exporting tiny"], ["Exporting tiny"]]
+    assert asked == [["Exporting tiny, 42 %"], ["Exporting tiny, 42 %"]]
     assert not window.jobs.running()
 
 

@@ -19,14 +19,13 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui import app as app_module
-from ckpt_gui.gui.app import Windows
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.file_changes import Change, change_words
 from ckpt_gui.gui.panels import export_check
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.windows import Windows
 from tests.gui.checkpoints import llama_refs, source
 from tests.gui.panel_files import llama_folder
 from tests.gui.windows import make_window
@@ -204,20 +203,24 @@ def test_ten_bad_files_dropped_at_once(windows: Windows, qtbot: QtBot, tmp_path:
         urls.append(QUrl.fromLocalFile(str(path)))
     data.setUrls(urls)
     drop(first, data)
-    assert len(windows.open) == 10
-    qtbot.waitUntil(lambda: all(w.pages.currentWidget() is w.error_panel for w in windows.open), timeout=20_000)
-    assert {w.error_panel.title.text() for w in windows.open} == {f"bad{n}.pt cannot be opened" for n in range(10)}
+    assert len(windows.open) == 1
+    assert windows.batch is not None
+    queue = windows.batch.queue
+    qtbot.waitUntil(lambda: not queue.busy, timeout=20_000)
+    assert [row.state for row in queue.rows] == ["error"] * 10
+    assert queue.rows[0].sentence.endswith("bad0.pt is empty (0 bytes).")
+    assert not windows.batch.fix_button.isEnabled()
 
 
 @pytest.mark.case(109)
-def test_a_thousand_files_dropped_at_once(windows: Windows, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "MOST_WINDOWS", 3)
+def test_a_thousand_files_dropped_at_once(windows: Windows, qtbot: QtBot) -> None:
     first = windows.add()
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(f"/nowhere/{number}.pt") for number in range(1000)])
     drop(first, data)
-    assert len(windows.open) == 3
-    assert first.notices.text("drop") == "997 other files were not opened: drop fewer at once."
+    assert len(windows.open) == 1
+    assert windows.batch is not None
+    assert windows.batch.table.rows_model.rowCount() == 1000
 
 
 @pytest.mark.case(109)

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 
 PlanAnswer = Literal["leave", "stay"]
 
 
-def ask_to_close(parent: QWidget, titles: Sequence[str]) -> bool:
+def job_lines(jobs: Iterable[Job]) -> list[str]:
+    """Return a line for each job that somebody would miss: what it does, and how far it is."""
+    return [_line(job) for job in jobs if not job.quiet]
+
+
+def _line(job: Job) -> str:
+    if not job.begun:
+        return said("{title}, waits").format(title=job.title)
+    if job.percent is None:
+        return job.title
+    return said("{title}, {percent} %").format(title=job.title, percent=job.percent)
+
+
+def ask_to_close(parent: QWidget, lines: Sequence[str]) -> bool:
     """Name the jobs that are running; return True if they shall be stopped."""
-    box = _box(parent, said("Close ckpt_gui?"), said("This is still running:"), "\n".join(titles))
+    box = _box(parent, said("Close ckpt_gui?"), said("This is still running:"), "\n".join(lines))
     leave = box.addButton(said("Stop it and close"), QMessageBox.ButtonRole.DestructiveRole)
     box.setDefaultButton(box.addButton(said("Keep it running"), QMessageBox.ButtonRole.RejectRole))
     box.exec()

@@ -9,9 +9,9 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ckpt_gui.core.filtering import FIELDS
+from ckpt_gui.desktop.resources import ICON, resource
 from ckpt_gui.gui.looks import SEVERITY_STYLES, STATE_STYLES
 from ckpt_gui.gui.panels.parts import Card, button, label
-from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.units import GRID

@@ -9,8 +9,8 @@ from PySide6.QtGui import QIcon, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.desktop.resources import ICON, resource
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, clear, label
-from ckpt_gui.gui.resources import ICON, resource
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody

@@ -1,0 +1,104 @@
+"""The card over the batch table that says what all checkpoints shall become, and where the new folders go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QWidget
+
+from ckpt_gui.core.export import GB, Target
+from ckpt_gui.gui.panels.parts import Card, ElidedLabel, FlowLayout, button
+from ckpt_gui.gui.widgets.units import GRID, em
+from ckpt_gui.gui.wording import LAYOUTS
+
+SIZES = (1, 2, 5, 10, 20, 50)
+NO_LIMIT = 1 << 62
+
+
+class BatchTargetCard(Card):
+    """The choices that hold for every checkpoint of a batch.
+
+    Signals:
+        target_wanted(changes): Fields of the target, as a dict.
+        parent_wanted(folder): Where the new folders go; empty for beside each checkpoint.
+    """
+
+    target_wanted = Signal(dict)
+    parent_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, padding=int(1.5 * GRID))
+        tr = self.tr
+        shown = [(title, name) for name, title in LAYOUTS.items() if name != "same"]
+        self.layout_box = _box([*shown, (tr("As it is, wrappers taken off"), "same")])
+        self.dtype_box = _box([(tr("Keep"), "keep"), ("bf16", "bf16"), ("fp16", "fp16"), ("fp32", "fp32")])
+        sizes = [(tr("at most {n} GB").format(n=n), n * GB) for n in SIZES]
+        self.size_box = _box([*sizes, (tr("one file"), NO_LIMIT)])
+        self.place = ElidedLabel()
+        self.place.setMinimumWidth(em(self, 12))
+        self.choose = button(tr("Choose…"), tip=tr("Put all new folders into one folder"))
+        self.choose.setAccessibleName(tr("Choose the folder for all exports"))
+        self.beside = button(tr("Beside each"), kind="quiet", tip=tr("Put each new folder beside its checkpoint"))
+        self._lay_out()
+        for box, field in ((self.layout_box, "layout"), (self.dtype_box, "dtype"), (self.size_box, "max_shard_bytes")):
+            box.activated.connect(lambda _, box=box, field=field: self.target_wanted.emit({field: box.currentData()}))
+        self.choose.clicked.connect(self._choose)
+        self.beside.clicked.connect(lambda: self.parent_wanted.emit(""))
+
+    def _lay_out(self) -> None:
+        tr = self.tr
+        choices = FlowLayout(spacing=int(1.5 * GRID))
+        named = ((tr("&Layout"), self.layout_box), (tr("&Type"), self.dtype_box), (tr("&Files"), self.size_box))
+        for text, box in named:
+            choices.addWidget(_named(text, box))
+        self.body.addLayout(choices)
+        line = QHBoxLayout()
+        line.setSpacing(GRID)
+        name = QLabel(tr("&Into"))
+        name.setBuddy(self.choose)
+        line.addWidget(name)
+        line.addWidget(self.place, 1)
+        line.addWidget(self.choose)
+        line.addWidget(self.beside)
+        self.body.addLayout(line)
+
+    def show_target(self, target: Target, folder: str, *, enabled: bool) -> None:
+        """Show the choices; while something is written they stay as they are."""
+        for box, value in (
+            (self.layout_box, target.layout),
+            (self.dtype_box, target.dtype),
+            (self.size_box, target.max_shard_bytes),
+        ):
+            box.setCurrentIndex(box.findData(value))
+            box.setEnabled(enabled)
+        self.place.set_text(folder or self.tr("a new folder beside each checkpoint"))
+        self.beside.setVisible(bool(folder))
+        self.choose.setEnabled(enabled)
+        self.beside.setEnabled(enabled)
+
+    def _choose(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, self.tr("Folder for all exports"))
+        if folder:
+            self.parent_wanted.emit(folder)
+
+
+def _box(choices: Sequence[tuple[str, object]]) -> QComboBox:
+    made = QComboBox()
+    for text, value in choices:
+        made.addItem(text, value)
+    return made
+
+
+def _named(text: str, box: QComboBox) -> QWidget:
+    """Return a box with its name in front, kept together where a line is full."""
+    pair = QWidget()
+    line = QHBoxLayout(pair)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(GRID)
+    name = QLabel(text)
+    name.setBuddy(box)
+    box.setAccessibleName(text.replace("&", ""))
+    line.addWidget(name)
+    line.addWidget(box)
+    return pair
