@@ -21,6 +21,7 @@ from ckpt_gui.gui.fix_command import repeat_command
 from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.leftover_notices import LeftoverNotices
+from ckpt_gui.gui.models.job_book import JobBook
 from ckpt_gui.gui.pages import PAGES
 from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
 from ckpt_gui.gui.panels.close_question import ask_to_close, job_lines
@@ -30,6 +31,8 @@ from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
 from ckpt_gui.gui.panels.guide import Guide
 from ckpt_gui.gui.panels.history_panel import HistoryPanel
 from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
+from ckpt_gui.gui.panels.jobs_panel import JobsPanel
+from ckpt_gui.gui.panels.log_panel import LogPanel
 from ckpt_gui.gui.panels.notices import Notices
 from ckpt_gui.gui.panels.page_tabs import PageTabs
 from ckpt_gui.gui.panels.plan_panel import PlanPanel
@@ -42,6 +45,7 @@ from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.made_later import MadeLater
 from ckpt_gui.gui.window_notices import WindowNotices
 from ckpt_gui.gui.window_state import WindowState, session_words
 
@@ -72,6 +76,7 @@ class MainWindow(QMainWindow):
         self.drops = DropTarget(self)
         self.settings, self.theme = settings, theme
         self.jobs = JobManager(self)
+        self.job_book = JobBook(self.jobs, self)
         self.session = Session(self.jobs, self)
         self.jobs.command = partial(repeat_command, self.session)
         self.last_path = ""
@@ -135,10 +140,23 @@ class MainWindow(QMainWindow):
                 "inspector": (self.tr("Inspector"), self.inspector_panel),
                 "plan": (self.tr("Fix plan"), self.plan_panel),
                 "history": (self.tr("History"), HistoryPanel(session)),
+                "jobs": (self.tr("Jobs"), MadeLater(self._make_jobs)),
+                "log": (self.tr("Log"), MadeLater(partial(LogPanel, self.job_book))),
             },
         )
         self.docks = self._docks.by_name
+        self.job_book.count_changed.connect(self._count_jobs)
         self.guide = Guide(self.page_tabs, self.tree_panel, self.inspector_panel, self.docks["inspector"])
+
+    def _make_jobs(self) -> JobsPanel:
+        panel = JobsPanel(self.job_book, self.theme)
+        panel.open_wanted.connect(self.open_path)
+        return panel
+
+    def _count_jobs(self, count: int) -> None:
+        """Say on the tab how many jobs run."""
+        title = self.tr("Jobs")
+        self.docks["jobs"].setWindowTitle(f"{title} {count}" if count else title)
 
     def _build_tool_bar(self) -> None:
         self.tool_bar = ToolBar(self.session, self.actions_by_id)

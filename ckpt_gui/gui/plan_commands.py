@@ -80,6 +80,6 @@ class PlanCommands(HelpCommands):
     def drop_dialog(self) -> None:
         """Let go of the export dialog: another checkpoint has one of its own."""
         if self.dialog is not None:
-            self.dialog.close()
+            self.dialog.leave()
             self.dialog.deleteLater()
             self.dialog = None

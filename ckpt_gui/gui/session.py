@@ -108,7 +108,7 @@ class Session(QObject):
         self.path, self._adapter_wanted, self._kept = str(path), adapter, None
         how = Opening(str(config or ""), self._layout, salvage, take)
         self.opening.emit(self.path)  # and not `closed`: panels keep what they show until `changed` or `failed`
-        _close(old)
+        self._close(old)
 
         def work(job: Job) -> Snapshot:
             return open_snapshot(path, how, job)
@@ -207,7 +207,7 @@ class Session(QObject):
         self._evidence = snapshot.plan.evidence
         self.changed.emit(snapshot)
         if old and old.source is not snapshot.source:
-            _close(old)
+            self._close(old)
         if self.reference.name and snapshot.beside is None and not self.reference.running:
             self.reference.compare(snapshot, self.reference.name)
 
@@ -217,7 +217,7 @@ class Session(QObject):
         old = self._let_go()
         if was_open:
             self.closed.emit()  # before the files are closed: whoever still reads from them stops now
-        _close(old)
+        self._close(old)
 
     def show_keys(self, keys: Iterable[str], title: str) -> None:
         """Lead the user to some tensors, by their full keys; the title says what they have in common."""
@@ -267,6 +267,11 @@ class Session(QObject):
         self.undo_stack.clear()
         self._adapters.close()
         return snapshot
+
+    def _close(self, snapshot: Snapshot | None) -> None:
+        """Close the files of a snapshot as soon as no export reads from them any more."""
+        if snapshot is not None:
+            self.jobs.once_unused(snapshot.source, snapshot.source.close)
 
     def _refuse(self, error: BaseException) -> None:
         """Take the decision that could not be followed off the undo stack; what is shown stands."""

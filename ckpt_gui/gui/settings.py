@@ -12,7 +12,7 @@ NUM_TARGETS = 10
 NUM_FILTERS = 20
 NUM_COMMANDS = 10
 MOST_RECENTS = 50  # and filters, that can be chosen to be kept
-LAYOUT_VERSION = 2  # of the docks: raise it when they change, and old states are not applied
+LAYOUT_VERSION = 3  # of the docks: raise it when they change, and old states are not applied
 
 
 class Settings:

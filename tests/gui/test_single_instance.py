@@ -218,7 +218,7 @@ def test_which_window_takes_a_request(windows: Windows, qtbot: QtBot, tmp_path: 
     windows._settings.reuses_window = True
     third = windows.take(Request((str(tmp_path / "b.pt"),), new_window=True))
     assert third not in (first, other)
-    first.session.change_target(layout="meta")
+    first.session.change_policy(tie="keep")
     other.close()
     third.close()  # type: ignore[union-attr]
     qtbot.waitUntil(lambda: windows.open == [first])

@@ -15,6 +15,7 @@ _Area = Qt.DockWidgetArea
 AREAS = {
     "checkpoint": _Area.LeftDockWidgetArea, "inspector": _Area.RightDockWidgetArea,
     "plan": _Area.BottomDockWidgetArea, "history": _Area.BottomDockWidgetArea,
+    "jobs": _Area.BottomDockWidgetArea, "log": _Area.BottomDockWidgetArea,
 }  # fmt: skip
 LEAST_EMS = {"checkpoint": 15, "inspector": 18}  # widths: at 14 pt all fits into 1280 pixels
 LEAST_EMS_BELOW = 15

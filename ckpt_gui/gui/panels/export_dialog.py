@@ -123,6 +123,7 @@ class ExportDialog(QDialog):
         self.close_button.clicked.connect(self.reject)
         self.copy_button.clicked.connect(self._copy)
         self.progress_page.cancel_requested.connect(self.cancel)
+        self.progress_page.hide_requested.connect(self.hide)
         result.open_requested.connect(self._open)
         result.close_requested.connect(self.accept)
         self._session.changed.connect(self._show)
@@ -244,6 +245,11 @@ class ExportDialog(QDialog):
         """Stop writing; what was written is removed."""
         self.run.cancel()
         self.progress_page.stopping()
+
+    def leave(self) -> None:
+        """Close without stopping what is being written: another checkpoint is opened meanwhile."""
+        self.run.leave()
+        self.close()
 
     def reject(self) -> None:
         """Stop writing first, if need be; the next time close the dialog."""

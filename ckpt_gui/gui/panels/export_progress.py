@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.models.pace import Pace, left_words
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.wording import human_bytes
@@ -19,13 +20,15 @@ class ProgressPage(QWidget):
 
     Signals:
         cancel_requested(): The user wants it to stop.
+        hide_requested(): The user wants to do something else meanwhile.
     """
 
     cancel_requested = Signal()
+    hide_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._begun = 0.0
+        self._pace = Pace()
         self.title = plain_label(wrap=False)
         font = self.title.font()
         font.setPointSizeF(font.pointSizeF() * 1.3)
@@ -37,11 +40,15 @@ class ProgressPage(QWidget):
         self.note = plain_label(muted=True, wrap=False)
         self.cancel_button = QPushButton(self.tr("Cancel"))
         self.cancel_button.clicked.connect(self.cancel_requested)
+        self.hide_button = QPushButton(self.tr("Go on in the background"))
+        self.hide_button.setToolTip(self.tr("Close this dialog; the Jobs panel shows how far it is"))
+        self.hide_button.clicked.connect(self.hide_requested)
         self._lay_out()
 
     def _lay_out(self) -> None:
         foot = QHBoxLayout()
         foot.addWidget(self.note, 1)
+        foot.addWidget(self.hide_button)
         foot.addWidget(self.cancel_button)
         box = QVBoxLayout(self)
         box.setContentsMargins(5 * GRID, 2 * GRID, 5 * GRID, 2 * GRID)
@@ -59,7 +66,7 @@ class ProgressPage(QWidget):
 
     def start(self) -> None:
         """Begin anew."""
-        self._begun = time.monotonic()
+        self._pace = Pace()
         self.title.setText(self.tr("Preparing…"))
         self.note.setText("")
         self.bar.setRange(0, 0)
@@ -80,17 +87,6 @@ class ProgressPage(QWidget):
         text = self.tr("{percent} % · {done} of {total}").format(
             percent=done * 100 // total, done=human_bytes(done), total=human_bytes(total)
         )
-        left = time_left(time.monotonic() - self._begun, done, total)
+        self._pace.note(time.monotonic(), done, total)
+        left = left_words(self._pace.seconds_left())
         self.note.setText(said(f"{text} · {left}" if left else text))
-
-
-def time_left(elapsed: float, done: int, total: int) -> str:
-    """Return how long the rest takes, in words; empty as long as nobody can tell.
-
-    >>> time_left(10, 50, 100), time_left(60, 10, 100), time_left(0.2, 1, 100)
-    ('about 10 s left', 'about 9 min left', '')
-    """
-    if elapsed < 1 or done <= 0 or done >= total:
-        return ""
-    seconds = elapsed * (total - done) / done
-    return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.gui.jobs import End, Job, JobManager
 from ckpt_gui.gui.panels.export_check import Check, Written, check_folder, run_export
 from ckpt_gui.gui.snapshot import Snapshot
 
@@ -53,6 +54,16 @@ class FolderLook(QObject):
         self.looked.emit(check)
 
 
+def written_end(written: Written) -> End:
+    """Return what the list of jobs says of an export that was written."""
+    result = written.result
+    words = QCoreApplication.translate("export", "Written and verified: {tensors}, {size} in {files}.").format(
+        tensors=plural(result.verified, "tensor"), size=human_bytes(result.nbytes),
+        files=plural(len(result.files), "file"),
+    )  # fmt: skip
+    return End(words, result.folder)
+
+
 class ExportRun(QObject):
     """Writes one export at a time.
 
@@ -91,7 +102,16 @@ class ExportRun(QObject):
             return Written(export, result, command)
 
         title = self.tr("Exporting to {folder}").format(folder=safe_text(folder, 60))
-        self._job = self._jobs.start(title, work, self._on_done, self._on_failed)
+        adapter = snapshot.decisions.adapter
+        uses = (snapshot.source, *((adapter.source,) if adapter is not None else ()))
+        self._job = self._jobs.start(
+            title, work, self._on_done, self._on_failed, export=True, uses=uses, says=written_end
+        )
+
+    def leave(self) -> None:
+        """Let it go on without anybody who watches: the list of jobs tells how it ends."""
+        self._jobs.leave(self._job)
+        self._job = None
 
     def cancel(self) -> None:
         """Stop writing; what was written is removed."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtGui import QAction, QKeySequence, QShowEvent
-from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QTabWidget, QWidget
 
 from ckpt_gui.gui.language import said
-
-Made = Callable[[], QWidget]
+from ckpt_gui.gui.widgets.made_later import MadeLater
 
 
 class PageTabs(QTabWidget):
@@ -17,15 +16,15 @@ class PageTabs(QTabWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, MadeLater] = {}
         self.setDocumentMode(True)
         self.setTabBarAutoHide(True)
         self.setAccessibleName(self.tr("Pages"))
         self.tabBar().setAccessibleName(self.tr("Pages of the checkpoint"))
 
-    def add(self, name: str, title: str, tip: str, make: Made) -> None:
+    def add(self, name: str, title: str, tip: str, make: Callable[[], QWidget]) -> None:
         """Add a page, which is made later."""
-        self._places[name] = place = _Place(make)
+        self._places[name] = place = MadeLater(make)
         title, tip = said(title), said(tip)
         place.setAccessibleName(title.replace("&", ""))
         self.setTabToolTip(self.addTab(place, title), tip)
@@ -57,28 +56,3 @@ class PageTabs(QTabWidget):
     def show_page(self, name: str) -> None:
         """Turn to a page."""
         self.setCurrentWidget(self._places[name])
-
-
-class _Place(QWidget):
-    """Holds a page from the moment on that it is seen."""
-
-    def __init__(self, make: Made) -> None:
-        super().__init__()
-        self._make = make
-        self._page: QWidget | None = None
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-
-    def made(self) -> QWidget:
-        """Return the page."""
-        if self._page is None:
-            self._page = self._make()
-            self._column.addWidget(self._page)
-            self._page.show()  # at once: a layout would do it later
-            self.setFocusProxy(self._page)
-        return self._page
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Make the page."""
-        super().showEvent(event)
-        self.made()
