@@ -27,9 +27,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.pages import PAGES
-from ckpt_gui.gui.resources import SAMPLE, resource
 from tests.gui.windows import make_window
 
 CONTROLS = (
