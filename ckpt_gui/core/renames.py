@@ -42,7 +42,7 @@ def changes(rule: Rename, names: Iterable[str]) -> dict[str, str]:
             continue
         if rule.kind == "template":
             match = pattern.fullmatch(name)
-            became = match.expand(new) if match else name
+            became = new.format(*match.groups()) if match else name
         else:
             became = pattern.sub(new, name)
         if became != name:
@@ -116,9 +116,10 @@ def _template(rule: Rename) -> tuple[re.Pattern[str], str]:
     unknown = [word for word in _PLACE.findall(rule.new) if word not in seen]
     if unknown:
         raise _refused(rule, f"puts {{{unknown[0]}}} into the new name, which is not in the old one")
-    new = _PLACE.split(rule.new)
+    new = _PLACE.split(rule.new)  # filled by `format`, which is several times as quick as `Match.expand`
     filled = "".join(
-        part.replace("\\", r"\\") if n % 2 == 0 else f"\\g<{seen.index(part) + 1}>" for n, part in enumerate(new)
+        part.replace("{", "{{").replace("}", "}}") if n % 2 == 0 else f"{{{seen.index(part)}}}"
+        for n, part in enumerate(new)
     )
     return re.compile(text), filled
 

@@ -193,3 +193,8 @@ def test_a_misnamed_head_of_a_tied_pair_is_treated_as_the_good_one() -> None:
     made = retarget(plan, Target("hf"))
     assert [e.key for e in made.entries] == [e.key for e in good.entries]
     assert plan.tie.state == good.plan.tie.state == "equal"
+
+
+def test_what_else_stands_in_a_template_is_taken_as_it_is() -> None:
+    rule = Rename("h.{a}.{b}.w{", r"{b}.{}.{{a}}.\1}.{ x", "template")
+    assert changes(rule, ["h.3.12.w{", "h.3.x.w{"]) == {"h.3.12.w{": r"12.{}.{3}.\1}.{ x"}
