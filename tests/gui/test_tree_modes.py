@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QPointF, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.row_tree import CODE, Node
+from ckpt_gui.core.stats import StatsCache, cache, tensor_stats
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.key_looks import STATES_ROLE
 from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM, Column, Mode
-from ckpt_gui.gui.panels import tree_copy, tree_filter
+from ckpt_gui.gui.panels import tree_copy, tree_figures, tree_filter
+from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED
+from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.overview_strip import OverviewStrip
+from ckpt_gui.gui.wording import figure_text
 from tests.gui.checkpoints import llama_refs, source
 from tests.gui.windows import make_window, snapshot_of
 
@@ -411,3 +415,43 @@ def test_a_filter_over_many_rows_runs_in_a_job_in_each_mode(
     qtbot.waitUntil(lambda: not panel._session.jobs.running())
     assert panel.mode == mode
     assert panel.bar.counter.text().startswith("2 of")
+
+
+@pytest.mark.parametrize("least", [1, 1 << 20])
+def test_figures_that_are_known_have_a_column(
+    qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    monkeypatch.setattr(cache, "LEAST_BYTES", least)
+    monkeypatch.setattr(tree_figures, "LEAST_BYTES", least)
+    window = make_window(qtbot, qapp)
+    window.open_path(str(resource(SAMPLE)))
+    qtbot.waitUntil(lambda: window.session.snapshot is not None)
+    snapshot, panel = window.session.snapshot, window.tree_panel
+    assert snapshot is not None
+    panel.set_filter("norm.weight state:renamed")
+    panel.columns.show_column(Column.STD, True)
+    row, cell = panel.model.row(panel.model.index(0, 0)), panel.model.index(0, Column.STD)
+    assert row is not None
+    assert row.ref is not None
+    qtbot.waitUntil(lambda: 0 in range(panel.model.rowCount()) and bool(panel.looks.figures))
+    wanted = figure_text(tensor_stats(snapshot.source, row.ref, cache=StatsCache()).std)
+    if least == 1:
+        assert cell.data() == "", "of a tensor that is not small nothing is read"
+        window.session.scanned.emit()
+    qtbot.waitUntil(lambda: cell.data() == wanted)
+    qtbot.waitUntil(lambda: not window.jobs.running())
+
+
+def test_the_modes_stand_below_where_there_is_little_room(qapp: QApplication, qtbot: QtBot) -> None:
+    bar = FilterBar(Theme(qapp, "light"))
+    qtbot.addWidget(bar)
+    bar.show()
+
+    def is_below() -> bool:
+        button = bar.modes.button(0)
+        return button.isVisible() and button.mapTo(bar, QPoint()).y() > bar.box.geometry().bottom()
+
+    for ems in (26, 60, 26):
+        bar.resize(ems * bar.fontMetrics().height(), 200)
+        qtbot.waitUntil(lambda ems=ems: is_below() == (ems == 26))  # type: ignore[misc]
+        assert bar.modes.button(2).isVisible()

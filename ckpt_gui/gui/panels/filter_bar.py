@@ -24,6 +24,7 @@ from ckpt_gui.gui.widgets.units import GRID
 from ckpt_gui.gui.wording import LAYOUTS, count_text
 
 MODES: tuple[Mode, ...] = ("tree", "flat", "families")
+NARROW_EMS = 28  # width below which the modes stand below the filter
 ROOMY_EMS = 34  # width from which on the layout has a label
 ALWAYS = ("missing", "extra")  # states whose chip is there even at 0
 
@@ -85,7 +86,7 @@ class FilterBar(QWidget):
         return combo
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
+        top = self._top = QHBoxLayout()
         top.setSpacing(GRID)
         asked = QHBoxLayout()
         asked.setSpacing(0)
@@ -94,7 +95,8 @@ class FilterBar(QWidget):
         top.addLayout(asked, 1)
         top.addWidget(self._wanted)
         top.addWidget(self.layout_combo)
-        top.addLayout(self._make_modes())
+        self._mode_box = self._make_modes()
+        top.addWidget(self._mode_box)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(GRID)
@@ -102,8 +104,10 @@ class FilterBar(QWidget):
         layout.addWidget(self._make_chips())
         layout.addWidget(self.only_button, 0, Qt.AlignmentFlag.AlignLeft)
 
-    def _make_modes(self) -> QHBoxLayout:
-        box = QHBoxLayout()
+    def _make_modes(self) -> QWidget:
+        made_box = QWidget()
+        box = QHBoxLayout(made_box)
+        box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(0)
         titles = (
             (self.tr("Tree"), self.tr("Keys by their parts (Ctrl+1)")),
@@ -120,11 +124,11 @@ class FilterBar(QWidget):
             self.modes.addButton(made, mode)
             box.addWidget(made)
         self.modes.button(0).setChecked(True)
-        return box
+        return made_box
 
     def _make_chips(self) -> QWidget:
         strip = QWidget()
-        flow = FlowLayout(strip, spacing=GRID // 2 + 2)
+        flow = self._flow = FlowLayout(strip, spacing=GRID // 2 + 2)
         for state in STATES:
             chip = StateChip(state, self._theme)
             chip.clicked.connect(self._on_chip)
@@ -138,9 +142,15 @@ class FilterBar(QWidget):
         self.states_chosen.emit([state for state, chip in self.chips.items() if chip.isChecked()])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave out the label of the layout where it would be cut."""
+        """Leave out the label of the layout where it would be cut; where there is less, put the modes below."""
         super().resizeEvent(event)
-        self._wanted.setVisible(self.width() >= ROOMY_EMS * self.fontMetrics().height())
+        ems = self.width() / self.fontMetrics().height()
+        self._wanted.setVisible(ems >= ROOMY_EMS)
+        below = self._flow.indexOf(self._mode_box) >= 0
+        if below != (ems < NARROW_EMS):
+            old, new = (self._flow, self._top) if below else (self._top, self._flow)
+            old.removeWidget(self._mode_box)
+            new.addWidget(self._mode_box)
 
     # ------------------------------------------------------------------------------------------------------- showing
 

@@ -170,6 +170,7 @@ class TreeHeads(QObject):
         with self._changing():
             for view in self._views.both:
                 head = _head(view)
+                self._hide(view)
                 for place, column in enumerate(self._order):
                     head.moveSection(head.visualIndex(column), place)
         for column, action in self._actions.items():

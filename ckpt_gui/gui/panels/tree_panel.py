@@ -22,6 +22,7 @@ from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.panels.preview_bar import PreviewBar
 from ckpt_gui.gui.panels.tree_copy import TreeCopy
 from ckpt_gui.gui.panels.tree_drop import Dropping
+from ckpt_gui.gui.panels.tree_figures import TreeFigures
 from ckpt_gui.gui.panels.tree_filter import FilterRun, Found, find
 from ckpt_gui.gui.panels.tree_heads import TreeHeads
 from ckpt_gui.gui.panels.tree_menu import TreeMenu
@@ -109,6 +110,7 @@ class TreePanel(QWidget):
     def _build_view(self) -> QStackedLayout:
         self.view = KeyViews(self.looks, self._theme)
         self.columns = TreeHeads(self.view, self)
+        self.figures = TreeFigures(self._session, self.view, self.columns)
         self.selection = TreeSelection(self.view)
         self.copying = TreeCopy(self.view, self._session.jobs)
         self.unfolding = Unfolding(self.view.tree)
@@ -312,6 +314,7 @@ class TreePanel(QWidget):
         self.bar.show_only(None)
         self.filter_box.clear()
         self.search.forget()
+        self.figures.stop()
         self._path = None
         self._unfolded.clear()
         self._chosen.pop(True, None)

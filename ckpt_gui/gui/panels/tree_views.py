@@ -105,11 +105,12 @@ class KeyViews(QStackedWidget):
         return self.current.currentIndex()
 
     def current_number(self) -> int | None:
-        """Return the number of the current row; None for a group or nothing."""
-        return self.keys.number(self.currentIndex())
+        """Return the number of the current row, if it is selected: Qt makes one current when the focus comes."""
+        index = self.currentIndex()
+        return self.keys.number(index) if self.current.selectionModel().isSelected(index) else None
 
     def current_group(self) -> Node | None:
-        """Return the current group, if one is selected: Qt makes a row current when the focus comes."""
+        """Return the current group, if one is selected."""
         if self.flat:
             return None
         index = self.tree.currentIndex()
