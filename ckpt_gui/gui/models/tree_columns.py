@@ -50,6 +50,6 @@ COLUMNS: Mapping[Column, ColumnSpec] = MappingProxyType({
     Column.DTYPE: ColumnSpec("dtype", "Type", "The element type", 3.4),
     Column.SIZE: ColumnSpec("size", "Size", "Bytes in the file", 4.6, right=True),
     Column.SHARD: ColumnSpec("shard", "Shard", "The file that holds it", 9, shown=False),
-    Column.STD: ColumnSpec("std", "Std", "Standard deviation; of large tensors once a scan has read them", 4.6, shown=False,
-                           right=True),
+    Column.STD: ColumnSpec("std", "Std", "Standard deviation; of large tensors once a scan has read them", 4.6,
+                           shown=False, right=True),
 })  # fmt: skip
