@@ -77,6 +77,8 @@ def tell_written(args: argparse.Namespace, export: Export, result: WriteResult) 
     more = [f.message + (f" {f.fix}" if f.fix else "") for f in missing_for_use(export)]
     if result.resumed:
         more.append(f"{plural(result.resumed, 'file')} of the interrupted export were whole, and kept.")
+    if result.shared:
+        more.append(f"{result.shared:,} bytes take no room of their own: the disk's blocks are the source's, too.")
     if result.overflow:
         more.append(f"{result.overflow:,} finite values became infinite in the cast to {args.dtype}.")
     more += use_sentences(result.report.get("use_with") or {})

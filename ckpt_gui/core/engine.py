@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.fill import Meter
+from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.shards import STOP, ShardJob, ShardResult, run_shard, write_shard
 from ckpt_gui.core.tensors import Source
 

@@ -2,7 +2,8 @@
 
 Each tensor is one job of one worker, block after block, so its CRC-32 costs no second pass. The memory used is that
 of the blocks in work, whatever the size of a tensor. Source records that carry a checksum are checked while they are
-read.
+read. A large tensor that stays as it is is copied by the system, from file to file: a fraction of the time, and no room
+at all on a file system that can share blocks; its checksum is calculated beside it.
 """
 
 from __future__ import annotations
@@ -11,65 +12,24 @@ import errno
 import os
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.exprs import stream_of
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.meter import Meter, run_jobs
 from ckpt_gui.core.ops import Stream
 from ckpt_gui.core.out_files import OutFile, Part
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
 
 BLOCK = 256 << 10  # fits a core's cache beside its checksum and its copy: measured faster than 1 MiB
-Progress = Callable[[str, int, int], None]
-
-
-@dataclass(slots=True)
-class Meter:
-    """Counts bytes of all workers, passes progress on, and says when to stop.
-
-    Attributes:
-        total: Bytes in all.
-        progress: Told label, done and total.
-        cancelled: Asked before each block.
-        done: Bytes so far.
-    """
-
-    total: int
-    progress: Progress | None = None
-    cancelled: Callable[[], bool] | None = None
-    done: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, label: str, count: int) -> None:
-        """Count a block.
-
-        Raises:
-            Cancelled: The user, or the failure of another worker, stops the work.
-        """
-        with self._lock:
-            self.done += count
-            if self.progress:
-                self.progress(label, self.done, self.total)
-        if self._stop.is_set() or (self.cancelled and self.cancelled()):
-            raise Cancelled
-
-    def rewind(self, done: int) -> None:
-        """Forget what was counted of work that was in vain, and that it was stopped."""
-        with self._lock:
-            self.done = done
-            self._stop.clear()
-
-    def stop(self) -> None:
-        """Make every worker stop at its next block."""
-        self._stop.set()
+LARGE = 1 << 20  # bytes from which a tensor is copied by the system
+PIECE = 8 << 20  # bytes copied at once: small enough to be found in the processor's cache by what follows
 
 
 class CheckedStream:
@@ -94,13 +54,18 @@ class CheckedStream:
             return
         self._crc = zlib.crc32(out, self._crc)
         self._next = start + out.nbytes
-        if self._next == self.ref.nbytes and self._crc != self._wanted:
-            raise CheckpointError(
-                "crc-mismatch",
-                f"`{safe_text(self.ref.full_key)}` is damaged: its bytes do not fit the checksum stored with them.",
-                fix="Get the file again, or train on from an older checkpoint.",
-                key=self.ref.full_key,
-            )
+        if self._next == self.ref.nbytes:
+            _check_record(self.ref, self._wanted, self._crc)
+
+
+def _check_record(ref: TensorRef, wanted: int | None, crc: int) -> None:
+    if wanted is not None and wanted != crc:
+        raise CheckpointError(
+            "crc-mismatch",
+            f"`{safe_text(ref.full_key)}` is damaged: its bytes do not fit the checksum stored with them.",
+            fix="Get the file again, or train on from an older checkpoint.",
+            key=ref.full_key,
+        )
 
 
 def _whole_record(source: Source, ref: TensorRef) -> int | None:
@@ -138,10 +103,12 @@ class Filled:
     Attributes:
         crcs: CRC-32 by part name.
         overflow: Finite values that became infinite by a cast, by part name.
+        shared: Bytes that share their room on the disk with the source.
     """
 
     crcs: Mapping[str, int]
     overflow: Mapping[str, int]
+    shared: int = 0
 
 
 def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int], meter: Meter, workers: int) -> Filled:
@@ -154,7 +121,7 @@ def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int]
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        _reserve(fd, file.layout.nbytes)
+        _reserve(fd, file.layout.nbytes, sparse=any(map(_has_holes, source.files)))
         filled = _fill_parts(fd, file, source, dims, meter, workers)
         for offset, data in file.layout.patches(filled.crcs):
             _pwrite(fd, memoryview(data), offset)
@@ -164,9 +131,9 @@ def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int]
     return filled
 
 
-def _reserve(fd: int, nbytes: int) -> None:
-    """Take the room now, so that a full disk is known before hours of work."""
-    if hasattr(os, "posix_fallocate") and nbytes:
+def _reserve(fd: int, nbytes: int, *, sparse: bool) -> None:
+    """Take the room now, so that a full disk is known before hours of work; where the source has holes, they stay."""
+    if hasattr(os, "posix_fallocate") and nbytes and not sparse:
         try:
             os.posix_fallocate(fd, 0, nbytes)
             return
@@ -176,33 +143,96 @@ def _reserve(fd: int, nbytes: int) -> None:
     os.ftruncate(fd, nbytes)
 
 
+def _has_holes(file: SourceFile) -> bool:
+    """Say whether a good part of a file was never written to."""
+    try:
+        info = os.stat(file.path)
+    except OSError:  # it is no file, or gone, which reading will tell
+        return False
+    return hasattr(info, "st_blocks") and info.st_blocks * 512 < info.st_size * 3 // 4
+
+
 def _fill_parts(fd: int, file: OutFile, source: Source, dims: Mapping[str, int], meter: Meter, workers: int) -> Filled:
     crcs: dict[str, int] = {}
     overflow: dict[str, int] = {}
+    shared: dict[str, int] = {}
     biggest_first = sorted(file.parts, key=lambda p: -p.entry.output.nbytes)
 
     def job(part: Part) -> None:
+        offset, expr = file.layout.offsets[part.name], part.entry.expr
+        if isinstance(expr, TensorRef):
+            copy = PlainCopy(source, expr, fd, offset, f"Writing {safe_text(part.entry.key, 60)}", meter)
+            crcs[part.name] = copy.run()
+            shared[part.name] = copy.shared
+            _check_record(expr, _whole_record(source, expr), crcs[part.name])
+            return
         stream = open_part(source, part, dims)
-        crcs[part.name] = _copy(fd, file.layout.offsets[part.name], stream, part, meter)
+        crcs[part.name] = _copy(fd, offset, stream, part, meter)
         count = getattr(stream, "overflow", 0)
         if count:
             overflow[part.name] = count
 
     run_jobs(job, biggest_first, meter, workers)
-    return Filled(crcs, overflow)
+    return Filled(crcs, overflow, sum(shared.values()))
 
 
-def run_jobs(job: Callable[[Any], None], items: Sequence[Any], meter: Meter, workers: int) -> None:
-    """Run a job for every item on some workers; the first failure stops the others and is raised."""
-    with ThreadPoolExecutor(max(workers, 1)) as pool:
-        futures = [pool.submit(job, item) for item in items]
-        try:
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            meter.stop()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+class PlainCopy:
+    """Copies a stored tensor as it is: by the system where it can, and what was never written to stays so.
+
+    Attributes:
+        shared: Bytes that share their room on the disk with the source, after `run`.
+    """
+
+    def __init__(self, source: Source, ref: TensorRef, fd: int, offset: int, label: str, meter: Meter) -> None:
+        """Copy `ref` to `offset` of the file `fd`."""
+        self._source, self._ref, self._fd, self._offset = source, ref, fd, offset
+        self._label, self._meter = label, meter
+        self._buffer = np.empty(min(BLOCK, ref.nbytes), dtype=np.uint8)
+        self._crc = self.shared = 0
+
+    def run(self) -> int:
+        """Copy; return the CRC-32.
+
+        Raises:
+            Cancelled: The user stopped it.
+            CheckpointError: The tensor can not be read.
+            OSError: The disk is full or fails.
+        """
+        total = self._ref.nbytes
+        large = total >= LARGE
+        if large:
+            self.shared = self._source.clone_run(self._ref, self._fd, self._offset)
+        at = 0
+        while at < total:
+            stop = min(at + PIECE, total)
+            if large and (data := min(self._source.next_data(self._ref, at), total)) > at:
+                self._zeros(data - at)
+                at = data
+                continue
+            self._read(at, stop, written=bool(self.shared) or (large and self._copy(at, stop)))
+            at = stop
+        return self._crc
+
+    def _copy(self, at: int, stop: int) -> bool:
+        return bool(self._source.copy_run(self._ref, at, stop - at, self._fd, self._offset + at))
+
+    def _read(self, start: int, stop: int, *, written: bool) -> None:
+        """Calculate the checksum of a piece, and write what the system has not copied."""
+        for at in range(start, stop, BLOCK):
+            block = self._buffer[: min(BLOCK, stop - at)]
+            self._source.read_into(self._ref, at, block.data)
+            self._crc = zlib.crc32(block.data, self._crc)
+            if not written:
+                _pwrite(self._fd, block.data, self._offset + at)
+            self._meter.add(self._label, block.nbytes)
+
+    def _zeros(self, count: int) -> None:
+        """Count bytes that are zeros and need not be written: the file holds nothing else yet."""
+        self._buffer[:] = 0
+        for start in range(0, count, BLOCK):
+            block = self._buffer[: min(BLOCK, count - start)]
+            self._crc = zlib.crc32(block.data, self._crc)
+            self._meter.add(self._label, block.nbytes)
 
 
 def _copy(fd: int, offset: int, stream: Stream, part: Part, meter: Meter) -> int:

@@ -78,7 +78,7 @@ def open_origin(origin: Origin) -> Source:
             found += source.files
         _check_same((*origin.files, *origin.whole), {file.name: file for file in found})
         opened.pop_all()
-    return Source(origin.path, origin.container, (), readers=readers, checksums=checksums)
+    return Source(origin.path, origin.container, (), tuple(found), readers=readers, checksums=checksums)
 
 
 def _check_same(wanted: Iterable[SourceFile], found: Mapping[str, SourceFile]) -> None:

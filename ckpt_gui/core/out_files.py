@@ -125,11 +125,20 @@ def _same_name(file: str, export: Export) -> str:
 def _file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
     if export.container == "safetensors":
         parts = tuple(Part(e.key, e) for e in entries)
-        layout = safetensors.layout([e.output for e in entries], _metadata(export))
+        layout = safetensors.layout([e.output for e in entries], _metadata(export), _origins(export, entries))
         specs = {e.key: e.output for e in entries}
         leaves = tuple(StoredTensor(specs[key], key) for key in layout.offsets)
         return OutFile(name, parts, {e.key: e.key for e in entries}, layout, leaves)
     return _torch_file(export, name, entries)
+
+
+def _origins(export: Export, entries: Sequence[Entry]) -> dict[str, int]:
+    """Return where tensors that stay as they are begin in a source of the same container."""
+    source = export.plan.source
+    if source.container != "safetensors":
+        return {}
+    places = {e.key: source.place_of(e.expr) for e in entries if isinstance(e.expr, TensorRef)}
+    return {key: place for key, place in places.items() if place is not None}
 
 
 def _metadata(export: Export) -> dict[str, str]:

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.fill import BLOCK, Filled, Meter, run_jobs
+from ckpt_gui.core.fill import BLOCK, Filled
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.meter import Meter, run_jobs
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.tensors import Source, TensorRef
 

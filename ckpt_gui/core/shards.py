@@ -17,8 +17,9 @@ from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.fill import BLOCK, Filled, Meter, fill_file, unchecked
+from ckpt_gui.core.fill import BLOCK, Filled, fill_file, unchecked
 from ckpt_gui.core.formats.verify import verify_used
+from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.origin import Origin, lasting, open_origin, origin_of
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.read_back import verify

@@ -22,6 +22,7 @@ from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.keys import safe_text
 
+DISK_BLOCK = 4096  # bytes of a block that files can share
 ENDLESS = 1 << 30  # bytes from which a view may be an endless one
 
 
@@ -180,6 +181,24 @@ class HasHoles(Protocol):
         """
 
 
+@runtime_checkable
+class HasRuns(Protocol):
+    """A reader of tensors that lie in a local file as they are, which the system can copy from file to file."""
+
+    def run_of(self, ref: TensorRef) -> tuple[Run, int] | None:
+        """Return the file and where in it a tensor begins; None if it is not one run of bytes as it is."""
+
+
+class Run(Protocol):
+    """A file whose bytes the system copies."""
+
+    def copy_to(self, offset: int, count: int, fd: int, place: int) -> int:
+        """Copy bytes to `place` of another file; return how many were, 0 where the system does no such thing."""
+
+    def clone_to(self, offset: int, count: int, fd: int, place: int) -> bool:
+        """Let another file share the room of whole blocks; False where the file system can not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """An opened checkpoint.
@@ -237,6 +256,43 @@ class Source:
         """
         reader = self.readers[ref.file]
         return reader.next_data(ref, start) if isinstance(reader, HasHoles) else start
+
+    def place_of(self, ref: TensorRef) -> int | None:
+        """Return where in its file a tensor begins; None if it does not lie there as it is, or nobody knows.
+
+        Raises:
+            CheckpointError: The file cannot be read.
+        """
+        run = self._run(ref)
+        return run[1] if run else None
+
+    def copy_run(self, ref: TensorRef, start: int, count: int, fd: int, place: int) -> int:
+        """Have the system copy bytes of a tensor to `place` of another file; return how many it has, perhaps none."""
+        run = self._run(ref)
+        return run[0].copy_to(run[1] + start, count, fd, place) if run else 0
+
+    def clone_run(self, ref: TensorRef, fd: int, place: int) -> int:
+        """Let another file share the room of a tensor; return its bytes, 0 where the file system can not.
+
+        Its first and last bytes, which do not fill a block of the disk, are copied.
+        """
+        run = self._run(ref)
+        if run is None or (run[1] - place) % DISK_BLOCK:
+            return 0
+        file, origin = run
+        head = min(-origin % DISK_BLOCK, ref.nbytes)
+        middle = (ref.nbytes - head) // DISK_BLOCK * DISK_BLOCK
+        tail = head + middle
+        if not middle or not file.clone_to(origin + head, middle, fd, place + head):
+            return 0
+        rest = ref.nbytes - tail
+        whole = file.copy_to(origin, head, fd, place) == head if head else True
+        whole &= file.copy_to(origin + tail, rest, fd, place + tail) == rest if rest else True
+        return ref.nbytes if whole else 0
+
+    def _run(self, ref: TensorRef) -> tuple[Run, int] | None:
+        reader = self.readers[ref.file]
+        return reader.run_of(ref) if isinstance(reader, HasRuns) else None
 
     def read(self, ref: TensorRef, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes [start, stop) of a tensor in row-major order; the whole tensor by default."""

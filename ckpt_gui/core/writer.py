@@ -19,11 +19,11 @@ from ckpt_gui.core.engine import run_here, run_on
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_record import make_report
-from ckpt_gui.core.fill import Meter
 from ckpt_gui.core.formats.verify import changed_files
 from ckpt_gui.core.journal import NAME as JOURNAL
 from ckpt_gui.core.journal import Journal, clear, fits, head_of, interrupted, refuse_other, with_kept
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
 from ckpt_gui.core.target_folder import check_target, commit, copy_file, folder_number, free_bytes, staged, write_text
@@ -50,6 +50,7 @@ class WriteResult:
         overflow: Finite values that a cast made infinite.
         report: What EXPORT_REPORT.json says.
         resumed: Files that an interrupted export had left whole.
+        shared: Bytes that take no room of their own: the disk's blocks are the source's, too (reflinks).
     """
 
     folder: str
@@ -62,6 +63,7 @@ class WriteResult:
     overflow: int = 0
     report: Mapping[str, Any] = field(default_factory=dict)
     resumed: int = 0
+    shared: int = 0
 
 
 def write_export(
@@ -139,6 +141,7 @@ def write_export(
         overflow=sum(sum(result.filled.overflow.values()) for result in results),
         report=report,
         resumed=sum(result.resumed for result in results),
+        shared=sum(result.filled.shared for result in results),
     )
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import struct
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from ckpt_gui.core.formats.regular_file import identity_of, open_regular
 MAX_OPEN = 24
 _KEYS = itertools.count()
 CHUNK = 8 << 20
+_CLONE_RANGE = 0x4020940D  # FICLONERANGE of linux/fs.h
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
 
 
@@ -107,6 +110,38 @@ class HeldFile:
             if found > offset and os.fstat(fd).st_size < end:
                 raise self._shrunk(end)
         return min(found, end)
+
+    def copy_to(self, offset: int, count: int, fd: int, place: int) -> int:
+        """Have the system copy bytes to `place` of the file `fd`; return how many it has.
+
+        Where it can not, or fails, 0 comes back: reading and writing then tells of what is wrong.
+        """
+        if not hasattr(os, "copy_file_range"):
+            return 0
+        done = 0
+        with self._descriptor() as own:
+            while done < count:
+                try:
+                    got = os.copy_file_range(own, fd, count - done, offset + done, place + done)
+                except OSError:
+                    return 0
+                if not got:  # the file has become shorter
+                    return 0
+                done += got
+        return done
+
+    def clone_to(self, offset: int, count: int, fd: int, place: int) -> bool:
+        """Let the file `fd` share whole blocks of the disk (FICLONERANGE); False where that is not possible."""
+        if sys.platform != "linux":
+            return False
+        import fcntl
+
+        with self._descriptor() as own:
+            try:
+                fcntl.ioctl(fd, _CLONE_RANGE, struct.pack("=qQQQ", own, offset, count, place))
+            except OSError:
+                return False
+        return True
 
     def check_unchanged(self) -> None:
         """Raise if the file that is open, or the file now at its path, is not as it was when it was opened.

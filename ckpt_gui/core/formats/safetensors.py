@@ -7,6 +7,7 @@ header; here nothing is mapped (see `files`).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from ckpt_gui.core.formats.safetensors_header import METADATA, Header
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import is_encodable
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import TensorRef, TensorSpec, check_window
+from ckpt_gui.core.tensors import DISK_BLOCK, TensorRef, TensorSpec, check_window
 
 # The order of the reference's `Dtype` (tensor.rs, 0.8), narrowest first: it sorts tensors by it, widest first.
 _ORDER = (
@@ -47,6 +48,10 @@ class SafetensorsReader:
         """Return the offset and the length of a tensor's bytes in the file."""
         return self._begin(ref), ref.nbytes
 
+    def run_of(self, ref: TensorRef) -> tuple[HeldFile, int]:
+        """Return the file and where a tensor begins; see `tensors.HasRuns`."""
+        return self.file, self._begin(ref)
+
     def next_data(self, ref: TensorRef, start: int) -> int:
         """Return where bytes other than zeros may begin; see `tensors.HasHoles`."""
         begin, length = self.region(ref)
@@ -68,8 +73,17 @@ class SafetensorsReader:
         return self._begins[ref.storage] + ref.offset
 
 
-def layout(specs: Sequence[TensorSpec], metadata: Mapping[str, str]) -> FileLayout:
+def layout(
+    specs: Sequence[TensorSpec], metadata: Mapping[str, str], origins: Mapping[str, int] | None = None
+) -> FileLayout:
     """Lay out a safetensors file: tensors by alignment, widest first, then by key, as safetensors 0.8 does.
+
+    Args:
+        specs: The tensors.
+        metadata: Goes into the header.
+        origins: Where tensors that are copied as they are begin in the files that they come from, by key. The header is
+            padded with spaces so that most of their bytes come to lie as far from the start of a block of the disk:
+            file systems that share blocks can copy them in no time.
 
     Raises:
         CheckpointError: A key or a type that the format cannot hold, or a header above its limit.
@@ -85,6 +99,8 @@ def layout(specs: Sequence[TensorSpec], metadata: Mapping[str, str]) -> FileLayo
         code = BY_NAME[spec.dtype].safetensors
         header[spec.key] = {"dtype": code, "shape": list(spec.shape), "data_offsets": [begins[spec.key], end]}
     text = _encode_header(header)
+    if origins:
+        text += b" " * _shift(specs, begins, origins, 8 + len(text))
     start = 8 + len(text)
     offsets = {key: start + begin for key, begin in begins.items()}
     return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, _HeaderPatch(text))
@@ -98,6 +114,16 @@ class _HeaderPatch:
 
     def __call__(self, _: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
         yield 0, len(self.text).to_bytes(8, "little") + self.text
+
+
+def _shift(specs: Sequence[TensorSpec], begins: Mapping[str, int], origins: Mapping[str, int], start: int) -> int:
+    """Return by how many bytes the data must move to lie in blocks of the disk as most of it did before."""
+    nbytes: Counter[int] = Counter()
+    for spec in specs:
+        if spec.key in origins:
+            nbytes[(origins[spec.key] - begins[spec.key] - start) % DISK_BLOCK] += spec.nbytes
+    best = max(nbytes, key=lambda shift: (nbytes[shift], -shift), default=0)
+    return best if best % 8 == 0 else 0  # data begins at a multiple of 8
 
 
 def _encode_header(header: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.checked import Checked
 from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.inflate import InflatedRecord
 from ckpt_gui.core.formats.pickle_load import load_pickle
 from ckpt_gui.core.formats.pickle_records import refuse_unsafe, stray_pickles
@@ -102,6 +103,13 @@ class TorchZipReader(ZipReader):
         if ref.strides is not None or record.method != STORED or self.swapped:
             raise CheckpointError("damaged", "The tensor is not one run of bytes in the file.", key=ref.full_key)
         return self._start(record) + ref.offset, ref.nbytes
+
+    def run_of(self, ref: TensorRef) -> tuple[HeldFile, int] | None:
+        """Return the file and where a tensor begins, if it lies there as it is; see `tensors.HasRuns`."""
+        record = self.archive.records[f"data/{ref.storage}"]
+        if ref.strides is not None or record.method != STORED or self.is_swapped(ref):
+            return None
+        return self.file, self._start(record) + ref.offset
 
     def next_data(self, ref: TensorRef, start: int) -> int:
         """Return where bytes other than zeros may begin; see `tensors.HasHoles`."""

@@ -1,0 +1,68 @@
+"""What the workers of a long job share: the count of bytes done, and the word to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+from ckpt_gui.core.errors import Cancelled
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts bytes of all workers, passes progress on, and says when to stop.
+
+    Attributes:
+        total: Bytes in all.
+        progress: Told label, done and total.
+        cancelled: Asked before each block.
+        done: Bytes so far.
+    """
+
+    total: int
+    progress: Progress | None = None
+    cancelled: Callable[[], bool] | None = None
+    done: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, label: str, count: int) -> None:
+        """Count a block.
+
+        Raises:
+            Cancelled: The user, or the failure of another worker, stops the work.
+        """
+        with self._lock:
+            self.done += count
+            if self.progress:
+                self.progress(label, self.done, self.total)
+        if self._stop.is_set() or (self.cancelled and self.cancelled()):
+            raise Cancelled
+
+    def rewind(self, done: int) -> None:
+        """Forget what was counted of work that was in vain, and that it was stopped."""
+        with self._lock:
+            self.done = done
+            self._stop.clear()
+
+    def stop(self) -> None:
+        """Make every worker stop at its next block."""
+        self._stop.set()
+
+
+def run_jobs(job: Callable[[Any], None], items: Sequence[Any], meter: Meter, workers: int) -> None:
+    """Run a job for every item on some workers; the first failure stops the others and is raised."""
+    with ThreadPoolExecutor(max(workers, 1)) as pool:
+        futures = [pool.submit(job, item) for item in items]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            meter.stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
