@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import builders as b
 from tests.cli.conftest import VOCAB, Run, fill, hf_shapes, write_safetensors
+from tests.core.formats.test_gguf import gguf
 
 UP, EMBEDDING = "model.layers.1.mlp.up_proj.weight", "model.embed_tokens.weight"
 
@@ -246,3 +248,15 @@ def test_names_that_a_spreadsheet_would_run_are_texts(run: Run, tmp_path: Path) 
     path = write_safetensors(tmp_path / "m.safetensors", {"=cmd|' /C calc'!A0": (2, 2)})
     assert run("stats", path, "--csv", tmp_path / "out.csv")[0] == 0
     assert (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=cmd")
+
+
+def test_blocks_of_a_gguf_file_are_chosen_by_their_name(run: Run, tmp_path: Path) -> None:
+    tensors = [("q", (2, 32), 8, bytes(68)), ("k", (2, 256), 12, bytes(288)), ("plain", (4,), 0, bytes(16))]
+    path = b.write(tmp_path / "x.gguf", gguf(tensors))
+    status, out, err = run("stats", path, "--filter", "dtype:q4_k")
+    assert (status, err) == (0, "")
+    assert "Q4_K" in out
+    assert "Q8_0" not in out
+    status, _, err = run("stats", path, "--filter", "dtype:q5_k")
+    assert status != 0
+    assert "No tensor passes the filter dtype:q5_k." in err

@@ -287,3 +287,34 @@ def test_the_states_wanted_and_the_rest() -> None:
     assert query.without_states().text == "wq"
     assert query.of_states().text == "state:missing|extra !state:same"
     assert not Query()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dtype:", "!", "wq state:mis", "state:missing|ex", "dtype:b", "dtype:q4_", "part:att", "size:>", "size:1MiB..",
+        "params:2.", "layer:1-", "shape:(8,", "shape:(", "re:(a", "re:[ab", "re:a\\", 'wq "open', "a|",
+    ],
+)  # fmt: skip
+def test_what_could_become_right_at_its_end_is_unfinished(text: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        read_query(text, STATES)
+    assert caught.value.unfinished
+    with pytest.raises(FilterError) as caught:
+        read_query(f"x: {text}", STATES)
+    assert not caught.value.unfinished, "something before it is wrong"
+
+
+@pytest.mark.parametrize(
+    "text", ["dtype: wq", "dytpe:bf16", "state:nonsense", "size:>big", "re:(a+)+b", "shape:axb", "state:mis wq", "a||b"]
+)
+def test_what_can_not_become_right_is_wrong_at_once(text: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        read_query(text, STATES)
+    assert not caught.value.unfinished
+
+
+def test_blocks_of_gguf_are_types() -> None:
+    rows = [subject((kind,), "same", kind, (2, 144), 288) for kind in ("q4_k", "q8_0", "q4_0", "u8")]
+    for text, wanted in (("dtype:Q4_K", [0]), ("dtype:q4", [0, 2]), ("!dtype:q8_0", [0, 2, 3]), ("dtype:u8", [3])):
+        assert list(read_query(text, STATES).select(rows, range(4))) == wanted, text

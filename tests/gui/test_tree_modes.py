@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ckpt_gui.gui.resources import SAMPLE, resource
 from PySide6.QtCore import QItemSelectionModel, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QApplication
@@ -18,7 +19,6 @@ from ckpt_gui.gui.panels import tree_copy, tree_figures, tree_filter
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED
-from ckpt_gui.gui.resources import SAMPLE, resource
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.overview_strip import OverviewStrip
 from ckpt_gui.gui.wording import figure_text

@@ -18,7 +18,7 @@ from ckpt_gui.core.roles import PARTS, part_of
 
 _RANK = re.compile(r"([0-9]{1,2})d", re.IGNORECASE)
 _ANY = ("_", "?", "*")
-_UNFINISHED = re.compile(r"[<>]?=?|.*(\.|-|\d[KMGT]i)", re.IGNORECASE)  # a range or a unit that could go on
+_UNFINISHED = re.compile(r"[<>]?=?|.*[.-]")  # a range that could go on
 
 
 class ValueProblem(ValueError):
