@@ -103,6 +103,7 @@ def _window(words: list[str]) -> int:
         filter=args.filter,
         view=args.view,
         against=args.against,
+        plan=args.plan,
     )
     return status
 
@@ -126,7 +127,7 @@ def _handed_over(args: Any) -> bool:
 
     request = Request(
         tuple(absolute(path) for path in args.paths), args.select or "", args.filter or "", args.view or "",
-        args.against or "", args.new_window, activation_token(),
+        args.against or "", args.new_window, activation_token(), absolute(args.plan) if args.plan else "",
     )  # fmt: skip
     return hand_over(address(), request)
 
@@ -168,6 +169,7 @@ def _window_parser() -> Parser:
         "compare), or a tab of the inspector (details, statistics, tied)",
     )  # fmt: skip
     parser.add_argument("--against", metavar="REF", help="compare with a checkpoint, a config.json or a known model")
+    parser.add_argument("--plan", metavar="FILE", help="take over a fix plan that was saved")
     parser.add_argument(
         "--new-window", action="store_true", help="open a window of its own where the program runs already"
     )

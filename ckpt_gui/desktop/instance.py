@@ -42,6 +42,7 @@ class Request:
         against: What to compare with.
         new_window: True if it shall be a window of its own.
         token: What the desktop lets the window come to the front with; empty where it has no such thing.
+        plan: A fix plan to take over; an absolute path.
     """
 
     paths: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Request:
     against: str = ""
     new_window: bool = False
     token: str = ""
+    plan: str = ""
 
     def encode(self) -> bytes:
         """Return the request as one line."""

@@ -36,6 +36,7 @@ def run(
     filter: str | None = None,
     view: str | None = None,
     against: str | None = None,
+    plan: str | None = None,
 ) -> int:
     """Open the window, or the batch window for several checkpoints, and return the exit status.
 
@@ -46,6 +47,7 @@ def run(
         select: Key of the tensor to select.
         filter: Text for the filter box.
         against: What to compare with: a path, or the name of a known model.
+        plan: A fix plan that was saved, for the first checkpoint.
         view: `tree`, `list`, `plan`, `export`, the name of a page (or `page/part`) or of a tab of the inspector.
     """
     tune()
@@ -60,7 +62,7 @@ def run(
         _stopped_by_signals(app, windows.end),
         caught(windows.show_trouble),
     ):
-        asked = Request(distinct(paths), select or "", filter or "", view or "", against or "")
+        asked = Request(distinct(paths), select or "", filter or "", view or "", against or "", plan=plan or "")
         first = windows.take(asked, restore=not (fresh or screenshot))
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:

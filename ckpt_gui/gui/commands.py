@@ -48,6 +48,10 @@ class Commands(PlanCommands):
         window.checkpoint_panel.action_wanted.connect(self.trigger)
         window.plan_panel.export_requested.connect(self.export)
         window.plan_panel.wishes.action_wanted.connect(self.trigger)
+        window.plan_panel.wishes.rule_wanted.connect(self.edit_rule)
+        window.plan_panel.wishes.field_wanted.connect(self.edit_fields)
+        window.checkpoint_panel.field_wanted.connect(self.edit_fields)
+        window.tree_panel.view.menu_opening.connect(self.fill_menu)
 
     # ------------------------------------------------------------------------------------------------------- opening
 

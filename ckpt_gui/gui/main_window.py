@@ -40,7 +40,7 @@ from ckpt_gui.gui.panels.start_page import StartPage
 from ckpt_gui.gui.panels.status_bar import StatusBar
 from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
-from ckpt_gui.gui.plan_keeper import PlanKeeper
+from ckpt_gui.gui.plan_keeper import PlanKeeper, is_plan
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
@@ -307,9 +307,11 @@ class MainWindow(QMainWindow):
         return safe_text(os.path.basename(os.path.normpath(path)) or path, 80)
 
     def _on_dropped(self, paths: list[str]) -> None:
-        """Open a checkpoint here, and several in the window for many."""
+        """Open a checkpoint here, and several in the window for many; take over a plan."""
         models = distinct(paths)
-        if len(models) == 1:
+        if self.session.snapshot is not None and len(models) == 1 and is_plan(models[0]):
+            self.plan_keeper.load(models[0])
+        elif len(models) == 1:
             self.open_path(models[0])
         else:
             self.batch_wanted.emit(list(models))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 
-from ckpt_gui.gui.help_commands import HelpCommands
+from ckpt_gui.gui.edit_commands import EditCommands
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
     from ckpt_gui.gui.panels.export_dialog import ExportDialog
 
 
-class PlanCommands(HelpCommands):
+class PlanCommands(EditCommands):
     """The commands of one window that are about its plan.
 
     Attributes:

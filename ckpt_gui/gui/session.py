@@ -15,7 +15,9 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoStack
 
+from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.diff import Row
+from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.errors import Cancelled, Finding
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
@@ -147,6 +149,16 @@ class Session(QObject):
     def _push(self, decisions: Decisions) -> None:
         if decisions != self.decisions:
             self.undo_stack.push(Decision(self.follow, self.decisions, decisions))
+
+    def set_rule(self, rule: Rename, number: int | None) -> None:
+        """Decide for a rule: in the place of another, or after all others."""
+        rules = self.decisions.policy.renames
+        made = (*rules, rule) if number is None else (*rules[:number], rule, *rules[number + 1 :])
+        self.change_policy(renames=made)
+
+    def take_plan(self, policy: Policy, target: Target, base: Sidecars | None) -> None:
+        """Take over decisions that were saved, with the files of the base folder that they name."""
+        self.decide(policy=policy, target=dataclasses.replace(target, base=base))
 
     def confirm(self, step: Step) -> None:
         """Agree to a step that nothing proves, or take that back."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.plan_file import plan_text
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import joined
 from ckpt_gui.gui.models.tree_columns import Mode
@@ -34,6 +35,7 @@ class WindowState:
         select: Key of the selected tensor.
         against: What it is compared with.
         config: The config file that it was opened with.
+        plan: The edited fix plan, as its file would be; empty where nobody edited it.
     """
 
     path: str
@@ -43,6 +45,7 @@ class WindowState:
     select: str = ""
     against: str = ""
     config: str = ""
+    plan: str = ""
 
 
 def state_of(window: MainWindow) -> WindowState | None:
@@ -60,6 +63,7 @@ def state_of(window: MainWindow) -> WindowState | None:
         select=rows[0].path if rows else "",
         against=session.reference.name,
         config=session.decisions.config,
+        plan=plan_text(session.decisions.policy, session.decisions.target) if session.unsaved else "",
     )
 
 
@@ -124,6 +128,8 @@ def reopen(window: MainWindow, state: WindowState) -> None:
     """Open what a state names, and show it as it was."""
     view = state.page if state.page != "tensors" else ""
     once(window, lambda: arrange(window, state.select, state.filter, view or None, state.against))
+    if state.plan:
+        once(window, lambda: window.plan_keeper.take_text(state.plan))
     if mode := MODES.get(state.mode):
         once(window, lambda: window.commands.show_as(mode))
     window.open_path(state.path, config=state.config or None)

@@ -94,6 +94,8 @@ class Windows:
         if request.paths:
             wanted = (request.select or None, request.filter or None, request.view or None, request.against or None)
             once(window, lambda: arrange(window, *wanted))
+            if request.plan:
+                once(window, lambda: window.plan_keeper.load(request.plan))
             window.open_path(request.paths[0])
         come_to_front(window, request.token)
         return window

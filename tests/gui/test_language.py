@@ -70,6 +70,10 @@ def test_every_text_of_a_page_is_looked_up(qtbot: QtBot, qapp: QApplication, pag
         "show_settings",
         "show_shortcuts",
         "show_help",
+        "fix_and_export",
+        "edit_fields",
+        "add_rule",
+        "map_to_expected",
     ],
 )
 def test_every_text_of_a_dialog_is_looked_up(qtbot: QtBot, qapp: QApplication, command: str) -> None:

@@ -9,11 +9,12 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.folding import fold_names, folded
 from ckpt_gui.core.keys import indices, template
+from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.plan import Step
 from ckpt_gui.gui.wording import capital
 
 # Steps that the user asked for: to tick one off is to take the wish back.
-WISHES = ("cast", "drop", "merge", "assigned")
+WISHES = ("cast", "drop", "merge", "assigned", "fields", "metadata")
 PlanRow = Step | Finding
 
 
@@ -24,6 +25,23 @@ def all_steps(export: Export, unskipped: Export | None) -> tuple[Step, ...]:
         export: What would be written.
         unskipped: The same with every step taken; None where none was ticked off.
     """
+    return _with_idle_rules(_all_steps(export, unskipped), export)
+
+
+def _with_idle_rules(steps: tuple[Step, ...], export: Export) -> tuple[Step, ...]:
+    """Add a row for every rule of the user's that renames nothing here: it can be changed or taken out as well."""
+    there = {step.id for step in steps}
+    idle = [
+        Step(
+            f"{STEP}:{n}", f"Rename `{rule.old}` to `{rule.new}`", 0, "fits no tensor of this checkpoint", optional=True
+        )
+        for n, rule in enumerate(export.plan.policy.renames)
+        if f"{STEP}:{n}" not in there
+    ]
+    return (*idle, *steps)
+
+
+def _all_steps(export: Export, unskipped: Export | None) -> tuple[Step, ...]:
     if unskipped is None:
         return export.steps
     now, skip = {step.id: step for step in export.steps}, export.plan.policy.skip

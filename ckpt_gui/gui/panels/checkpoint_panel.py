@@ -12,6 +12,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import CheckpointCard
+from ckpt_gui.gui.models.field_rows import config_of, named_fields
 from ckpt_gui.gui.models.finding_actions import actions_for
 from ckpt_gui.gui.panels.adapter_card import AdapterCard
 from ckpt_gui.gui.panels.checks_list import ChecksList
@@ -24,6 +25,8 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID
 
+FIELDS_OFFERED = 2  # of a finding that names more
+
 
 class CheckpointPanel(QScrollArea):
     """Shows the card of the session's snapshot.
@@ -31,10 +34,12 @@ class CheckpointPanel(QScrollArea):
     Signals:
         finding_chosen(finding): The user wants to see the tensors of a finding.
         action_wanted(id): A button of a finding was pressed; see `models.finding_actions`.
+        field_wanted(name): The user wants to change a field of the config that a finding names.
     """
 
     finding_chosen = Signal(object)
     action_wanted = Signal(str)
+    field_wanted = Signal(str)
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -82,6 +87,7 @@ class CheckpointPanel(QScrollArea):
             for action in actions_for(finding.code):
                 press = made.add_action(action.text).clicked
                 press.connect(lambda _=False, name=action.id: self.action_wanted.emit(name))
+            self._add_fields(made)
         if not findings:
             self._layout.addWidget(label(self.tr("Nothing to report."), muted=True))
         if card.passed:
@@ -99,6 +105,14 @@ class CheckpointPanel(QScrollArea):
         for it in (chooser or first)[:1]:
             it.setFocus(Qt.FocusReason.ShortcutFocusReason)
             self.ensureWidgetVisible(it)
+
+    def _add_fields(self, card: FindingCard) -> None:
+        """Offer the editor for the fields of the config that a finding names."""
+        snapshot = self._session.snapshot
+        raw = config_of(snapshot.source)[1] if snapshot is not None else {}
+        for name in named_fields(card.finding, raw)[:FIELDS_OFFERED]:
+            press = card.add_action(self.tr("Edit {field}…").format(field=name)).clicked
+            press.connect(lambda _=False, name=name: self.field_wanted.emit(name))
 
     def _set_tab_order(self) -> None:
         """Put what was just made where it stands: Qt puts what is made last at the end of the window."""

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 
-PlanAnswer = Literal["leave", "stay"]
+PlanAnswer = Literal["save", "leave", "stay"]
 
 
 def job_lines(jobs: Iterable[Job]) -> list[str]:
@@ -39,11 +39,13 @@ def ask_to_close(parent: QWidget, lines: Sequence[str]) -> bool:
 def ask_about_plan(parent: QWidget, name: str) -> PlanAnswer:
     """Name the checkpoint whose edited plan is neither saved nor exported; return what shall become of it."""
     title, text = said("Keep the plan?"), said("The fix plan of {name} was edited.").format(name=name)
-    box = _box(parent, title, text, said("It was not exported. Without that it is lost."))
+    box = _box(parent, title, text, said("It was neither saved nor exported. Without that it is lost."))
+    save = box.addButton(said("Save plan…"), QMessageBox.ButtonRole.AcceptRole)
     leave = box.addButton(said("Let it go"), QMessageBox.ButtonRole.DestructiveRole)
     box.setDefaultButton(box.addButton(said("Stay here"), QMessageBox.ButtonRole.RejectRole))
     box.exec()
-    return "leave" if box.clickedButton() is leave else "stay"
+    pressed = box.clickedButton()
+    return "save" if pressed is save else "leave" if pressed is leave else "stay"
 
 
 def _box(parent: QWidget, title: str, text: str, detail: str) -> QMessageBox:

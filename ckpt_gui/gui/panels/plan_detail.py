@@ -13,6 +13,7 @@ from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, sentence
 from ckpt_gui.gui.models.resolutions import Resolution
+from ckpt_gui.gui.models.rule_list import rule_number
 from ckpt_gui.gui.panels.parts import FlowLayout, button, clear
 from ckpt_gui.gui.panels.plan_changes import ChangesTree
 from ckpt_gui.gui.panels.plan_wishes import words
@@ -92,8 +93,12 @@ def why(step: Step) -> str:
         "cast": said("You asked for this; ticked off, types stay as they are."),
         "assigned": said("You asked for this; ticked off, what the index does not name is taken too."),
         "merge": said("You asked for this; ticked off, the adapter is left out."),
+        "fields": said("You asked for this; ticked off, the config says what it said."),
+        "metadata": said("You asked for this; ticked off, the metadata say what they said."),
         "drop": said("You asked for this; ticked off, these tensors are written."),
     }
+    if rule_number(step.id) is not None:
+        return said("You asked for this. Enter changes it, Delete takes it out, Ctrl+Up and Ctrl+Down move it.")
     if step.id == "tie":
         return (
             said("Optional: ticked off, the head is written too.") if step.optional else said("Required by the layout.")

@@ -18,7 +18,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import check_command, fix_command, unsayable
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import PlanRow
-from ckpt_gui.gui.models.resolutions import Resolution, resolutions
+from ckpt_gui.gui.models.resolutions import Resolution, resolutions, step_ways
 from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plan_detail import StepDetail
 from ckpt_gui.gui.panels.plan_steps import StepList
@@ -68,8 +68,9 @@ class PlanPanel(QWidget):
         self.tree.chosen.connect(self._on_selected)
         self.tree.customContextMenuRequested.connect(self._on_menu)
         self.tree.itemActivated.connect(lambda _item, _column: self._on_activated())
+        self.tree.key_pressed.connect(self._on_key)
         self.detail.way_chosen.connect(self.wishes.resolve)
-        self.copy_button.clicked.connect(self._copy_command)
+        self.copy_button.clicked.connect(self.copy_command)
         self.export_button.clicked.connect(self.export_requested)
         session.changed.connect(self._show)
         session.closed.connect(self._on_closed)
@@ -210,17 +211,31 @@ class PlanPanel(QWidget):
     def _ways(self) -> tuple[Resolution, ...]:
         """Return the ways out of the selected row."""
         row, snapshot = self.tree.row(), self._session.snapshot
-        return resolutions(row, snapshot.export) if isinstance(row, Finding) and snapshot is not None else ()
+        if row is None or snapshot is None:
+            return ()
+        if isinstance(row, Finding):
+            return resolutions(row, snapshot.export)
+        return step_ways(row, len(snapshot.decisions.policy.renames))
 
     def _on_menu(self, point: QPoint) -> None:
         self.wishes.open_menu(self._ways(), self.tree.viewport(), point)
 
     def _on_activated(self) -> None:
-        item = self.tree.currentItem()
-        if item is not None:
+        """Edit a step of the user's; offer the ways out of what blocks."""
+        item, ways = self.tree.currentItem(), self._ways()
+        if ways and ways[0].kind in ("edit", "field"):
+            self.wishes.resolve(ways[0])
+        elif item is not None:
             self._on_menu(self.tree.visualItemRect(item).bottomLeft())
 
-    def _copy_command(self) -> None:
+    def _on_key(self, kind: str) -> None:
+        """Do what a key asks for with the selected row, if it can be done."""
+        for way in self._ways():
+            if way.kind == kind:
+                self.wishes.resolve(way)
+
+    def copy_command(self) -> None:
+        """Copy the command that does the same as the plan."""
         snapshot = self._session.snapshot
         if snapshot is None:
             return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import cast
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QBrush, QResizeEvent
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QBrush, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidgetItem, QWidget
 
 from ckpt_gui.core.errors import Finding
@@ -30,10 +31,12 @@ class StepList(CheckTree):
     Signals:
         ticked(id): The box of a step was clicked.
         chosen(): Another row is selected, or none.
+        key_pressed(kind): A key asks for `edit`, `remove`, `up` or `down`.
     """
 
     ticked = Signal(str)
     chosen = Signal()
+    key_pressed = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
@@ -73,6 +76,20 @@ class StepList(CheckTree):
         for column in (STEP, EVIDENCE):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
         self.headerItem().setTextAlignment(COUNT, _RIGHT)
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the keys of the list from being those of the window."""
+        if event.type() == QEvent.Type.ShortcutOverride and _kind(cast(QKeyEvent, event)):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Edit, remove and move rules."""
+        if kind := _kind(event):
+            self.key_pressed.emit(kind)
+        else:
+            super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Divide the room anew."""
@@ -172,6 +189,13 @@ class StepList(CheckTree):
         row = self._rows[self.indexOfTopLevelItem(item)]
         if column == CHECK and isinstance(row, Step):
             self.ticked.emit(row.id)
+
+
+def _kind(event: QKeyEvent) -> str:
+    """Return what a key asks for; empty for every other key."""
+    if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+        return {Qt.Key.Key_Up.value: "up", Qt.Key.Key_Down.value: "down"}.get(event.key(), "")
+    return {Qt.Key.Key_Delete.value: "remove", Qt.Key.Key_F2.value: "edit"}.get(event.key(), "")
 
 
 def _name_cells(item: QTreeWidgetItem, state: str) -> None:

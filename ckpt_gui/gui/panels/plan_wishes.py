@@ -12,6 +12,7 @@ from ckpt_gui.core.plan import Step
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import asks_for_tick
 from ckpt_gui.gui.models.resolutions import Resolution
+from ckpt_gui.gui.models.rule_list import with_rule_moved, without_rule
 from ckpt_gui.gui.session import Session
 
 
@@ -20,9 +21,13 @@ class PlanWishes(QObject):
 
     Signals:
         action_wanted(id): A way out is an action of the window.
+        rule_wanted(number): The user wants to change a rule.
+        field_wanted(name): The user wants to change a field of the config; empty for any.
     """
 
     action_wanted = Signal(str)
+    rule_wanted = Signal(int)
+    field_wanted = Signal(str)
 
     def __init__(self, session: Session, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -39,6 +44,10 @@ class PlanWishes(QObject):
             session.change_policy(assigned_only=False)
         elif step.id == "merge":
             session.unmerge()
+        elif step.id == "fields":
+            session.change_policy(config=())
+        elif step.id == "metadata":
+            session.change_target(metadata=())
         elif step.id == "drop":
             session.change_policy(dropped=frozenset())
         else:
@@ -53,8 +62,16 @@ class PlanWishes(QObject):
             policy = dataclasses.replace(policy, skip=policy.skip - {way.value})
         elif way.kind == "tie":
             policy = dataclasses.replace(policy, tie=way.value)
+        elif way.kind == "remove":
+            policy = without_rule(policy, int(way.value))
+        elif way.kind in ("up", "down"):
+            policy = with_rule_moved(policy, int(way.value), -1 if way.kind == "up" else 1)
         if way.kind == "action":
             self.action_wanted.emit(way.value)
+        elif way.kind == "edit":
+            self.rule_wanted.emit(int(way.value))
+        elif way.kind == "field":
+            self.field_wanted.emit(way.value)
         else:
             self._session.decide(policy=policy)
 
