@@ -15,16 +15,22 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.cli.main import main
 from ckpt_gui.core.edits import FieldEdit, Rename
+from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.plan_file import read_plan
+from ckpt_gui.core.plan_file import plan_text, read_plan
+from ckpt_gui.core.policy import Policy
+from ckpt_gui.desktop.instance import Request
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels import rule_dialog
 from ckpt_gui.gui.panels.fields_dialog import FieldsDialog
 from ckpt_gui.gui.panels.map_dialog import MapDialog
 from ckpt_gui.gui.panels.plan_steps import CHECK, COUNT, EVIDENCE, STEP
 from ckpt_gui.gui.panels.rule_dialog import RuleDialog
+from ckpt_gui.gui.settings import Settings
+from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.fields_table import AFTER
 from ckpt_gui.gui.window_state import reopen, state_of
+from ckpt_gui.gui.windows import Windows
 from tests.builders import safetensors_bytes
 from tests.gui.panel_files import CONFIG, llama_folder, llama_tensors
 from tests.gui.windows import make_window, window_on
@@ -374,3 +380,14 @@ def test_the_copied_command_does_the_same(qtbot: QtBot, qapp: QApplication, odd:
     with open_checkpoint(tmp_path / "out") as source:
         assert dict(source.metadata) == {"format": "pt", "note": "new text"}
         assert {"model.norm.weight", "model.layers.0.mlp.gate_proj.weight"} <= {ref.key for ref in source.refs}
+
+
+def test_the_program_starts_with_a_plan(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(plan_text(Policy(tie="keep"), Target("torchtune")))
+    windows = Windows(Settings(), Theme(qapp, "light"))
+    window = windows.take(Request((str(SAMPLE),), plan=str(tmp_path / "plan.json")))
+    assert isinstance(window, MainWindow)
+    qtbot.addWidget(window)
+    qtbot.waitUntil(lambda: window.session.decisions.policy.tie == "keep", timeout=10_000)
+    assert window.session.decisions.target.layout == "torchtune"
+    windows.close_all()
