@@ -37,13 +37,13 @@ def test_no_command_opens_the_window(run: Run, window: list[Any]) -> None:
     assert (
         run(
             *("a.pt", "b", "--select", "k", "--filter", "wq", "--view", "tree", "--fresh", "--screenshot", "o.png"),
-            *("--against", "Llama-3.2-1B"),
+            *("--against", "Llama-3.2-1B", "--plan", "p.json"),
         )[0]
         == 0
     )
-    nothing = {"screenshot": None, "fresh": False, "select": None, "filter": None, "view": None, "against": None}
+    nothing = dict.fromkeys(("screenshot", "select", "filter", "view", "against", "plan")) | {"fresh": False}
     all_ = {"screenshot": "o.png", "fresh": True, "select": "k", "filter": "wq", "view": "tree"}
-    all_ |= {"against": "Llama-3.2-1B"}
+    all_ |= {"against": "Llama-3.2-1B", "plan": "p.json"}
     assert window == [([], nothing), (["a.pt", "b"], all_)]
 
 
