@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ckpt_gui.cli.edit_options import decide
-from ckpt_gui.cli.options import add_model_options, belonging, count, policy, protected, report_file, size
+from ckpt_gui.cli.options import add_model_options, belonging, count, place, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -28,7 +28,7 @@ from ckpt_gui.cli.terminal import (
 from ckpt_gui.core.against import Against, against
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.formats import open_checkpoint, read_pointer, verify_checksums, verify_pointer
-from ckpt_gui.core.normalise import normalise, understand
+from ckpt_gui.core.normalise import normalise, unasked, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, check_page, failure_document, failure_json, sarif
 from ckpt_gui.core.report import status as plan_status
@@ -45,10 +45,11 @@ EXIT = {"clean": OK, "fixable": TROUBLE, "blocked": TROUBLE, "unreadable": USAGE
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
     parser.epilog = "exit status: 0 clean, 1 fixable or blocked, 2 unreadable"
-    parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
+    parser.add_argument("path", metavar="PATH", type=place, help="a file, a folder or an index file; or its address")
     parser.add_argument(
         "--against",
         metavar="REF",
+        type=place,
         help="compare with a checkpoint, a config.json, a known model such as Llama-3.2-1B, or a Git LFS pointer",
     )
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON (schema 1); - is standard output")
@@ -110,7 +111,7 @@ def _understand(source: Source, args: argparse.Namespace, progress: Progress | N
     """Return the plan; bytes that can not be read become a finding that blocks."""
     wanted = policy(source, args, decide(args))
     try:
-        return understand(source, wanted, budget=args.budget, progress=progress)
+        return understand(source, wanted, budget=unasked(source, args.budget), progress=progress)
     except CheckpointError as error:
         return normalise(source, wanted).found(error.as_finding().replace(blocking=True))
 

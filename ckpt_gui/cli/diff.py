@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ckpt_gui.cli.options import belonging, count, protected, report_file, size
+from ckpt_gui.cli.options import belonging, count, place, protected, report_file, size
 from ckpt_gui.cli.terminal import (
     CANCELLED,
     OK,
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     parser.epilog = "exit status: 0 same, 1 different, 2 trouble, 130 stopped (what was compared by then is printed)"
     what = "a checkpoint, a config.json, or a known model such as Llama-3.2-1B"
-    parser.add_argument("a", metavar="A", help=f"the older one, or the base: {what}")
-    parser.add_argument("b", metavar="B", help="the newer one")
+    parser.add_argument("a", metavar="A", type=place, help=f"the older one, or the base: {what}")
+    parser.add_argument("b", metavar="B", type=place, help="the newer one")
     parser.add_argument("--values", action="store_true", help="compare values, too")
     parser.add_argument(
         "--filter", metavar="TEXT", action="append", default=[],

@@ -13,7 +13,18 @@ from pathlib import Path
 
 from ckpt_gui.cli.edit_options import add_metadata_option, decide
 from ckpt_gui.cli.fix_output import announce, left_sentence, refusal, refuse, tell_written, write_report
-from ckpt_gui.cli.options import add_model_options, belonging, count, layout, policy, protected, report_file, size
+from ckpt_gui.cli.options import (
+    add_model_options,
+    belonging,
+    count,
+    layout,
+    out_folder,
+    place,
+    policy,
+    protected,
+    report_file,
+    size,
+)
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -49,8 +60,8 @@ SALVAGED = "With --salvage the export goes on without them: it holds what is lef
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
     parser.epilog = "exit status: 0 written and verified, 1 refused or failed, 2 unreadable, 130 stopped"
-    parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
-    parser.add_argument("-o", "--out", metavar="OUT", help="the folder to write; absent or empty")
+    parser.add_argument("path", metavar="PATH", type=place, help="a file, a folder or an index file; or its address")
+    parser.add_argument("-o", "--out", metavar="OUT", type=out_folder, help="the folder to write; absent or empty")
     parser.add_argument(
         "--to",
         metavar="LAYOUT",
@@ -71,8 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-parallel", metavar="N", type=count, help="cut Meta's files for N tensor-parallel ranks (--to meta)"
     )
-    parser.add_argument("--adapter", metavar="DIR", help="a LoRA adapter (folder or file) to merge into PATH")
-    parser.add_argument("--base", metavar="DIR", help="folder with config, tokenizer and generation files to carry")
+    parser.add_argument(
+        "--adapter", metavar="DIR", type=place, help="a LoRA adapter (folder or file) to merge into PATH"
+    )
+    parser.add_argument(
+        "--base", metavar="DIR", type=place, help="folder with config, tokenizer and generation files to carry"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print every old and new name and write nothing")
     parser.add_argument(
         "--salvage", action="store_true", help="write what is whole of a damaged file, into a folder named -partial"

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from importlib import import_module, metadata
 from typing import Any
 
-from ckpt_gui.cli.options import Parser
+from ckpt_gui.cli.options import Parser, place
 from ckpt_gui.cli.terminal import CANCELLED, OK, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 
@@ -160,7 +160,9 @@ def _window_parser() -> Parser:
         epilog=f"commands (see {PROGRAM} COMMAND --help):\n{listed}",
         formatter_class=_raw_formatter(),
     )
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder or an index file")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="*", type=place, help="a file, a folder, an index file; or its address"
+    )
     parser.add_argument("--select", metavar="KEY", help="select this tensor")
     parser.add_argument("--filter", metavar="TEXT", help="show only tensors that pass this, such as 'dtype:bf16 !norm'")
     parser.add_argument(
@@ -168,7 +170,9 @@ def _window_parser() -> Parser:
         help="tree, list, families, plan, export, a page (overview, values, plots, plots/heat, scan, scan/start, "
         "compare), or a tab of the inspector (details, statistics, tied)",
     )  # fmt: skip
-    parser.add_argument("--against", metavar="REF", help="compare with a checkpoint, a config.json or a known model")
+    parser.add_argument(
+        "--against", metavar="REF", type=place, help="compare with a checkpoint, a config.json or a known model"
+    )
     parser.add_argument("--plan", metavar="FILE", help="take over a fix plan that was saved")
     parser.add_argument(
         "--new-window", action="store_true", help="open a window of its own where the program runs already"

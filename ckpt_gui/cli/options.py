@@ -11,6 +11,8 @@ from typing import NoReturn
 from ckpt_gui.cli.edit_options import add_edit_options
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.remote.address import admit
+from ckpt_gui.core.target_folder import refuse_url
 from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text import shown
 from ckpt_gui.core.text.words import read_bytes
@@ -99,6 +101,17 @@ def family(text: str) -> str:
     return text
 
 
+def place(text: str) -> str:
+    """Read a path or an address; what may be shown of an address stands for it from here on."""
+    return admit(text)
+
+
+def out_folder(text: str) -> str:
+    """Read the folder to write, which is one of this machine."""
+    refuse_url(text)
+    return text
+
+
 def plot_file(text: str) -> str:
     """Read the name of a picture, whose ending says what kind it is."""
     if not text.lower().endswith((".svg", ".png", ".pdf")):
@@ -116,7 +129,7 @@ def report_file(text: str) -> str:
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add what tells a model where its file does not."""
     group = parser.add_argument_group("where the file does not tell")
-    group.add_argument("--config", metavar="FILE", help="the model's config.json or params.json")
+    group.add_argument("--config", metavar="FILE", type=place, help="the model's config.json or params.json")
     group.add_argument("--section", metavar="NAME", help="the nested dict that holds the weights, such as model_ema")
     group.add_argument("--family", metavar="NAME", type=family, help="the architecture, such as llama")
     group.add_argument(

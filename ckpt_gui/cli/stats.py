@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ckpt_gui.cli.edit_options import decide
-from ckpt_gui.cli.options import add_model_options, count, plot_file, policy, protected
+from ckpt_gui.cli.options import add_model_options, count, place, plot_file, policy, protected
 from ckpt_gui.cli.stats_view import View, Work
 from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_json, write_text
 from ckpt_gui.core.entry import Entry
@@ -32,7 +32,7 @@ BINS = 128
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `stats`."""
     parser.epilog = "without KEY and --pair: every tensor of the model. Ends with 0, or 2 if something can not be read"
-    parser.add_argument("path", metavar="PATH", help="a file, a folder or an index file")
+    parser.add_argument("path", metavar="PATH", type=place, help="a file, a folder or an index file; or its address")
     parser.add_argument("keys", metavar="KEY", nargs="*", help="a tensor")
     what = parser.add_argument_group("what is shown, in place of figures").add_mutually_exclusive_group()
     what.add_argument(

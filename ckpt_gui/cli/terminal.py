@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.remote.address import without_secrets
 from ckpt_gui.core.report.as_file import json_text
 from ckpt_gui.core.text import Line, Style, shown
 
@@ -117,7 +118,7 @@ def _write_crash(error: BaseException) -> Path | None:
         log = user_log_path("ckpt_gui", appauthor=False) / "crash.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write("".join(traceback.format_exception(error)) + "\n")
+            stream.write(without_secrets("".join(traceback.format_exception(error))) + "\n")
         return log
     return None
 

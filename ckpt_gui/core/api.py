@@ -14,10 +14,13 @@ from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.places import is_file, is_folder, join
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import normalise, probe
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.policy import TIE_CHOICES, Policy
+from ckpt_gui.core.remote.address import admit
+from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.core.renames import check_rule
 from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source, find_ref
@@ -148,12 +151,17 @@ def read_base(folder: str | os.PathLike[str] | None) -> Sidecars | None:
     """
     if folder is None:
         return None
-    if not os.path.isdir(folder):
-        text = f"The base {safe_text(os.fspath(folder), 400)} is no folder."
+    with watching(None, None):
+        return _read_base(os.fspath(folder))
+
+
+def _read_base(folder: str) -> Sidecars:
+    if not is_folder(folder):
+        text = f"The base {safe_text(folder, 400)} is no folder."
         raise CheckpointError("not-a-checkpoint", text, fix="Name a folder with a config.")
     from ckpt_gui.core.formats.sidecars import read_sidecars
 
-    return read_sidecars(os.fspath(folder))[0]
+    return read_sidecars(folder)[0]
 
 
 def open_adapter(path: str | os.PathLike[str]) -> Source:
@@ -164,8 +172,11 @@ def open_adapter(path: str | os.PathLike[str]) -> Source:
     """
     # torchtune writes both: its own is right, what it writes for PEFT not always.
     names = ("adapter_model.pt", "adapter_model.safetensors", "adapter_model.bin")
-    files = [os.path.join(path, name) for name in names] if os.path.isdir(path) else []
-    return open_checkpoint(next((file for file in files if os.path.isfile(file)), path))
+    where = admit(os.fspath(path))
+    with watching(None, None):
+        files = [join(where, name) for name in names] if is_folder(where) else []
+        chosen = next((file for file in files if is_file(file)), where)
+    return open_checkpoint(chosen)
 
 
 def compared(

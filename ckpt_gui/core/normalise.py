@@ -21,10 +21,12 @@ from ckpt_gui.core.passes.detect import lacks_table
 from ckpt_gui.core.passes.ties import judge_ties, pair_key
 from ckpt_gui.core.plan import Evidence, Plan, Replica, TieName, account
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.tile_rows import look_at_rows
 
 BLOCK = 1 << 20
+REMOTE_BUDGET = 64 << 20  # bytes of values that are fetched without being asked for
 Progress = Callable[[str, int, int], None]
 IsCancelled = Callable[[], bool]
 
@@ -52,6 +54,19 @@ def _judge(plan: Plan, evidence: Evidence) -> Plan:
     plan = reduce(lambda plan, step: step(plan), JUDGEMENT, plan.replace(evidence=evidence))
     account(plan)
     return tell_decodable(plan)
+
+
+def unasked(source: Source, budget: int | None, local: int | None = None) -> int | None:
+    """Return how many bytes of values may be read without being asked for: few of them over a network.
+
+    Args:
+        source: The checkpoint.
+        budget: What the user allows; None if nothing was said.
+        local: What is read from a disk then; None for all.
+    """
+    if budget is not None:
+        return budget
+    return REMOTE_BUDGET if is_url(source.path) else local
 
 
 def probe(

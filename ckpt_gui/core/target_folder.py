@@ -19,6 +19,9 @@ from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url, redacted
+from ckpt_gui.core.remote.blob import Blob
+from ckpt_gui.core.remote.blocks import BLOCK
 from ckpt_gui.core.tensors import Source
 
 KEPT = "kept"  # in the place of the process's number: nobody writes to it any more
@@ -26,6 +29,17 @@ PREFIX, SUFFIX, OLD = ".ckpt-gui-", ".part", "-old"
 MARGIN = 16 << 20  # bytes kept free beside what will be written
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
+
+
+def refuse_url(folder: str) -> None:
+    """Raise if a target is an address.
+
+    Raises:
+        CheckpointError: `target-refused`.
+    """
+    if is_url(folder):
+        text = f"{safe_text(redacted(folder), 400)} is an address; a checkpoint is written to a folder of this machine."
+        raise _refused(text, "Name a folder, and upload it with the tools of the server.")
 
 
 def check_target(folder: Path, source: Source, *, overwrite: bool, nbytes: int) -> None:
@@ -263,7 +277,7 @@ def write_text(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def copy_file(origin: Path, path: Path) -> None:
+def copy_file(origin: str, path: Path) -> None:
     """Copy a sidecar's content durably (a link is followed, its mode is not taken over).
 
     Raises:
@@ -277,11 +291,21 @@ def copy_file(origin: Path, path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _blocks(origin: Path) -> Iterator[bytes]:
+def _blocks(origin: str) -> Iterator[bytes]:
+    if is_url(origin):
+        yield from _fetched(Blob(origin))
+        return
     try:
-        with origin.open("rb") as source:
+        with open(origin, "rb") as source:
             while block := source.read(1 << 20):
                 yield block
     except OSError as error:
-        text = f"{safe_text(str(origin))} was to be carried along and cannot be read: {error.strerror or error}."
-        raise CheckpointError("target-refused", text, fix="Open the checkpoint again.", path=str(origin)) from error
+        text = f"{safe_text(origin)} was to be carried along and cannot be read: {error.strerror or error}."
+        raise CheckpointError("target-refused", text, fix="Open the checkpoint again.", path=origin) from error
+
+
+def _fetched(blob: Blob) -> Iterator[bytes]:
+    for start in range(0, blob.stat.size, BLOCK):
+        block = bytearray(min(BLOCK, blob.stat.size - start))
+        blob.read_into(start, memoryview(block))
+        yield bytes(block)

@@ -21,6 +21,7 @@ from ckpt_gui.core.beside import Extra, Sidecars
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 
 DISK_BLOCK = 4096  # bytes of a block that files can share
 ENDLESS = 1 << 30  # bytes from which a view may be an endless one
@@ -321,6 +322,8 @@ class Source:
     @property
     def is_folder(self) -> bool:
         """True if a folder (or an index file in it) was opened."""
+        if is_url(self.path):
+            return self.path not in {file.path for file in self.files}
         return Path(self.path).is_dir() or self.path.endswith(".index.json")
 
     def replace(self, **changes: Any) -> Source:

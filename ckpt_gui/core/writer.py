@@ -26,7 +26,16 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
-from ckpt_gui.core.target_folder import check_target, commit, copy_file, folder_number, free_bytes, staged, write_text
+from ckpt_gui.core.target_folder import (
+    check_target,
+    commit,
+    copy_file,
+    folder_number,
+    free_bytes,
+    refuse_url,
+    staged,
+    write_text,
+)
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.timing import Laps
 
@@ -98,6 +107,7 @@ def write_export(
             disk is full, or the result is not what was meant. Nothing is left behind (but see `resume`).
         Cancelled: The user stopped it. Nothing is left behind (but see `resume`).
     """
+    refuse_url(os.fspath(folder))
     refuse_blocked(export)
     laps = Laps()
     target = Path(os.path.abspath(folder))
@@ -215,7 +225,7 @@ def _write_small_files(part: Path, export: Export, report: Mapping[str, Any], in
         write_text(part / name, text)
     for name, origin in export.carried.items():
         if not (part / name).exists():
-            copy_file(Path(origin), part / name)
+            copy_file(origin, part / name)
     write_text(part / REPORT, json.dumps(report, indent=1) + "\n")
     for name, text in index.items():
         write_text(part / name, text)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from ckpt_gui.core.remote.address import without_secrets
 from ckpt_gui.gui.error_report import versions, without_home
 
 PREFIX, BAD, SUFFIX = "window-", "ended-badly-", ".log"
@@ -48,7 +49,7 @@ def crash_log(folder: Path) -> Iterator[Path | None]:
     try:
         _lock(stream)
         stream.write("".join(f"{name} {version}\n" for name, version in versions()))
-        stream.write(without_home(f"arguments: {sys.argv[1:]!r}\n\n"))
+        stream.write(without_home(without_secrets(f"arguments: {sys.argv[1:]!r}\n\n")))
         stream.flush()
         faulthandler.enable(stream)
         logging.getLogger(_LOGGER).addHandler(handler)

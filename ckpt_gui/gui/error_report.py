@@ -9,6 +9,7 @@ from importlib import metadata
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import without_secrets
 
 LIBRARIES = ("PySide6-Essentials", "numpy", "torch", "transformers", "matplotlib")
 
@@ -60,6 +61,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 def without_home(text: str) -> str:
     """Return a text with `~` for the home folder, which has the user's name in it."""
     home = os.path.expanduser("~").rstrip(os.sep)
+    text = without_secrets(text)
     return text.replace(home + os.sep, f"~{os.sep}") if len(home) > 1 else text
 
 

@@ -12,7 +12,7 @@ from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.merging import merge_adapter
-from ckpt_gui.core.normalise import normalise, understand
+from ckpt_gui.core.normalise import normalise, unasked, understand
 from ckpt_gui.core.plan import Evidence, Plan, Step
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget, with_base
@@ -100,7 +100,7 @@ def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
         cancelled=job.cancelled,
     )
     try:
-        plan = understand(source, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
+        plan = understand(source, budget=unasked(source, None, BUDGET), progress=job.progress, cancelled=job.cancelled)
         target = Target(layout=(how.layout or "hf") if plan.family else "same")
         decisions = Decisions(target=target, config=how.config, salvage=how.salvage, take=how.take)
         return make_snapshot(source, decisions, plan.evidence, plan=plan)

@@ -23,11 +23,13 @@ from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
+from ckpt_gui.core.formats.places import exists, join, open_file
 from ckpt_gui.core.formats.shard_index import check_link, check_shard_name
 from ckpt_gui.core.formats.torch_values import OpaqueKey, TorchDType, TorchSize
 from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile, TensorRef
 
 METADATA = ".metadata"
@@ -92,7 +94,7 @@ def open_dcp(folder: str, _names: frozenset[str] = frozenset()) -> Part:
     Raises:
         CheckpointError: Its metadata is damaged, or leads out of the folder.
     """
-    metadata = HeldFile(os.path.join(folder, METADATA))
+    metadata = open_file(join(folder, METADATA))
     files: dict[str, HeldFile] = {}
     try:
         return _Opening(folder, metadata, files).part()
@@ -210,10 +212,11 @@ class _Opening:
     def open_file(self, name: str) -> HeldFile | None:
         if name not in self.files:
             check_shard_name(name, METADATA)
-            if not os.path.lexists(os.path.join(self.folder, name)):
+            path = join(self.folder, name)
+            if not (exists(path) if is_url(path) else os.path.lexists(path)):
                 return None
             check_link(self.folder, name, METADATA)
-            self.files[name] = HeldFile(os.path.join(self.folder, name))
+            self.files[name] = open_file(path)
         return self.files[name]
 
     def problems(self) -> list[Finding]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
+from ckpt_gui.core.formats.places import exists, folders_in, is_folder, join, names_in, with_named
 from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
 _INSIDE = frozenset(
@@ -100,6 +102,8 @@ def _choose(folder: str, names: Sequence[str], index_name: str | None) -> Choice
 
 
 def _list(folder: str) -> list[str]:
+    if is_url(folder):
+        return list(names_in(folder))
     try:
         with os.scandir(folder) as entries:
             return sorted(e.name for e in entries if not e.is_dir())
@@ -110,8 +114,8 @@ def _list(folder: str) -> list[str]:
 def list_all(folder: str) -> list[str]:
     """Return the names of files and folders in a folder; none if it cannot be listed."""
     try:
-        return sorted(os.listdir(folder))
-    except OSError:
+        return list(names_in(folder)) if is_url(folder) else sorted(os.listdir(folder))
+    except (OSError, CheckpointError):
         return []
 
 
@@ -121,8 +125,8 @@ def find_inside(folder: str) -> list[str]:
     Of several checkpoints of a run the last one comes first.
     """
     found = []
-    for name in list_all(folder):
-        names = list_all(os.path.join(folder, name)) if os.path.isdir(os.path.join(folder, name)) else []
+    for name in folders_in(folder) if is_url(folder) else list_all(folder):
+        names = list_all(join(folder, name)) if is_folder(join(folder, name)) else []
         if any(n in _INSIDE or n.endswith((".safetensors", ".distcp", "_model_states.pt")) for n in names):
             found.append(name)
     models = [name for name in found if not name.startswith("optimizer")] or found
@@ -145,7 +149,8 @@ def _pick_index(folder: str, names: Sequence[str]) -> str | None:
 
 def _by_index(folder: str, name: str, names: Sequence[str]) -> Choice:
     index = read_index(folder, name)
-    present = frozenset(n for n in names if os.path.exists(os.path.join(folder, n)))  # a link may lead nowhere
+    names = with_named(folder, index.shards, names)
+    present = frozenset(n for n in names if exists(join(folder, n)))  # a link may lead nowhere
     files = tuple(s for s in index.shards if s in present)
     for shard in files:
         check_link(folder, shard, name)

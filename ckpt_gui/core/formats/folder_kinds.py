@@ -6,15 +6,20 @@ import os
 import re
 from collections.abc import Callable
 
+from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.dcp import is_dcp, open_dcp
 from ckpt_gui.core.formats.deepspeed import is_deepspeed, open_deepspeed
+from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.folder import list_all
 from ckpt_gui.core.formats.hf_parts import has_hf_parts, open_hf_parts
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.rank_files import has_rank_files, open_ranks
+from ckpt_gui.core.remote.address import is_url
 
 Names = frozenset[str]
 _INNER = re.compile(r"(pytorch_model_fsdp_\d+|global_step\d+|checkpoint|dist_ckpt|model)\Z")
+_LOCAL = "{folder} holds a state that many files make up together; such a one is read from a disk only."
+_COPY = "Download the folder first, such as with `hf download` or `aws s3 sync`, and open the copy."
 # What a folder is, by the names in it; the first that fits.
 FOLDERS: tuple[tuple[Callable[[Names], bool], Callable[[str, Names], Part]], ...] = (
     (is_dcp, open_dcp),
@@ -33,12 +38,16 @@ def open_special(folder: str) -> Part | None:
     names = frozenset(list_all(folder))
     for fits, open_folder in FOLDERS:
         if fits(names):
+            if is_url(folder) and open_folder is not open_dcp:
+                raise CheckpointError("not-a-checkpoint", _LOCAL.format(folder=show_path(folder)), fix=_COPY)
             return open_folder(folder, names)
     return None
 
 
 def config_folder(folder: str) -> str:
     """Return where the config of a cut checkpoint lies: trainers keep it beside its folder, or in one inside."""
+    if is_url(folder):
+        return folder
     places = [folder, os.path.join(folder, "huggingface")]  # the latter is verl's
     if _INNER.match(os.path.basename(os.path.abspath(folder))):
         places.append(os.path.dirname(os.path.abspath(folder)))

@@ -6,13 +6,13 @@ chooses another.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.folder import ORIGINAL, SHARD, Choice, list_all
+from ckpt_gui.core.formats.places import is_folder, join
 from ckpt_gui.core.keys import safe_text
 
 _NATIVE = re.compile(r"consolidated(\.\d\d\.pth?|(-\d+-of-\d+)?\.safetensors)\Z")
@@ -38,7 +38,8 @@ def _native(folder: str, names: Sequence[str], choice: Choice) -> list[Finding]:
     if choice.ranks or any(_NATIVE.match(name) for name in choice.files):
         return []
     found = [name for name in names if _NATIVE.match(name)]
-    inside = [name for name in list_all(os.path.join(folder, ORIGINAL)) if _NATIVE.match(name)]
+    original = list_all(join(folder, ORIGINAL)) if ORIGINAL in names else []
+    inside = [name for name in original if _NATIVE.match(name)]
     if not found and not inside:
         return []
     shown = safe_text(found[0], 80) if found else f"the folder {ORIGINAL}"
@@ -94,7 +95,7 @@ def _several(names: Sequence[str]) -> str:
 def _steps(folder: str, names: Sequence[str]) -> list[Finding]:
     """Name the checkpoints of the run that a trainer keeps inside the folder of the final model."""
     found = sorted((name for name in names if _STEP.match(name)), key=lambda name: int(name.partition("-")[2]))
-    found = [name for name in found if os.path.isdir(os.path.join(folder, name))]
+    found = [name for name in found if is_folder(join(folder, name))]
     if not found:
         return []
     kept = ", ".join(found[-3:]) + (f" and {len(found) - 3:,} more" if len(found) > 3 else "")

@@ -6,19 +6,19 @@ container of the model). Such a file is opened as any file is, for what it names
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.folder import SHARD, list_all
 from ckpt_gui.core.formats.npy_header import MAGIC as NUMPY
 from ckpt_gui.core.formats.pickle_files import is_pickle
+from ckpt_gui.core.formats.places import is_file, join, open_file
 from ckpt_gui.core.formats.registry import IsCancelled, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import check_link
 from ckpt_gui.core.formats.sniff import HEAD
 from ckpt_gui.core.formats.tar_archive import is_tar
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 
 MAX_FILES = 256
 UNSAFE = "unsafe-pickle"
@@ -44,6 +44,8 @@ def strays_beside(folder: str, used: Iterable[str], cancelled: IsCancelled | Non
     """
     taken = frozenset(used)
     others = [name for name in list_all(folder) if name not in taken and not name.endswith(_INERT)]
+    if is_url(folder):  # each costs requests: of a second container's shards only the disk's are looked into
+        others = [name for name in others if name.endswith(_PICKLED) and not SHARD.match(name)]
     others.sort(key=lambda name: SHARD.match(name) is not None)  # single files first: they are few
     found: list[tuple[str, Finding]] = []
     for name in others[:MAX_FILES]:
@@ -65,8 +67,8 @@ def strays_beside(folder: str, used: Iterable[str], cancelled: IsCancelled | Non
 
 
 def _unsafe_in(folder: str, name: str) -> list[Finding]:
-    path = os.path.join(folder, name)
-    if not os.path.isfile(path):
+    path = join(folder, name)
+    if not is_file(path):
         return []
     try:
         check_link(folder, name, name)
@@ -81,7 +83,7 @@ def _unsafe_in(folder: str, name: str) -> list[Finding]:
 
 def _begins_like_one(path: str) -> bool:
     """True if a file begins like a pickle, an array or an archive: a film is not read for what it names."""
-    file = HeldFile(path)
+    file = open_file(path)
     try:
         head = file.read(0, min(file.size, HEAD))
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -15,11 +16,14 @@ from ckpt_gui.core.formats.folder_others import others_beside
 from ckpt_gui.core.formats.folder_strays import strays_beside
 from ckpt_gui.core.formats.hf_parts import alone
 from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.places import is_folder, join, look_beside, side_by_side, split
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import WITHOUT_INDEX, ShardIndex, compare
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.formats.weights_kind import find_kinds
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import admit, is_url
+from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.core.tensors import Source, TensorRef
 
 Config = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -52,16 +56,30 @@ def open_checkpoint(
         CheckpointError: No tensor can be listed; the sentence says why.
         Cancelled: `cancelled` said so.
     """
-    where = os.fspath(path)
+    where = admit(os.fspath(path))
+    with watching(progress, cancelled):
+        return _open(where, config, salvage, take, progress, cancelled)
+
+
+def _open(
+    where: str,
+    config: Config,
+    salvage: bool,
+    take: str | None,
+    progress: Progress | None,
+    cancelled: IsCancelled | None,
+) -> Source:
     check_path(where)
-    if os.path.isdir(where):
-        return _open_folder(where, where, None, config, salvage, take, progress, cancelled)
-    home, name = os.path.split(where)
+    if is_folder(where):
+        folder = where.rstrip("/") if is_url(where) else where
+        return _open_folder(where, folder, None, config, salvage, take, progress, cancelled)
+    home, name = split(where)
     if name == METADATA:
         return _open_folder(home or ".", home or ".", None, config, salvage, None, progress, cancelled)
     if name.endswith(".index.json"):
         return _open_folder(where, home or ".", name, config, salvage, None, progress, cancelled)
     part = open_part(where, name, salvage=salvage)
+    look_beside(where)
     ranks = folders.ranks_beside(home or ".", name)
     return _assemble(where, home or ".", [part], config, alone(part), ranks=ranks)
 
@@ -84,12 +102,9 @@ def _open_folder(
     parts: list[Part] = []
     failed: list[CheckpointError] = []
     try:
-        for i, name in enumerate(choice.files):
-            stop_if(cancelled)
-            try:
-                parts.append(open_part(os.path.join(folder, name), name, salvage=salvage))
-            except CheckpointError as error:
-                failed.append(error)
+        open_one = partial(_open_shard, folder, salvage, cancelled)
+        for i, found in enumerate(side_by_side(open_one, choice.files, remote=is_url(folder))):
+            parts.append(found) if isinstance(found, Part) else failed.append(found)
             if progress is not None:
                 progress("opening", i + 1, len(choice.files))
         problems = [*choice.problems, *others_beside(folder, choice), *_lost(folder, choice, failed)]
@@ -101,6 +116,15 @@ def _open_folder(
         for part in parts:
             part.reader.close()
         raise
+
+
+def _open_shard(folder: str, salvage: bool, cancelled: IsCancelled | None, name: str) -> Part | CheckpointError:
+    """Open one of several files; one that cannot be read is told of with the others that can."""
+    stop_if(cancelled)
+    try:
+        return open_part(join(folder, name), name, salvage=salvage)
+    except CheckpointError as error:
+        return error
 
 
 def _assemble(
@@ -190,11 +214,11 @@ def _lost(folder: str, choice: folders.Choice, failed: Sequence[CheckpointError]
         count = f" with {len(keys):,} tensors" if keys else ""
         message = f"{len(gone)} of {len(choice.missing) + len(choice.files)} shards are missing{count}: {shown}."
         fix = "Download the missing files into the folder."
-        links = [name for name in choice.missing if os.path.islink(os.path.join(folder, name))]
+        links = [name for name in choice.missing if not is_url(folder) and os.path.islink(join(folder, name))]
         if links:
             message += f" {safe_text(links[0], 80)} is a link to a file that is not there."
             fix += " In a Hugging Face cache the download ended early: run it again."
-        folded = [name for name in choice.missing if os.path.isdir(os.path.join(folder, name))]
+        folded = [name for name in choice.missing if not is_url(folder) and os.path.isdir(join(folder, name))]
         if folded:
             message += f" {safe_text(folded[0], 80)} is a folder, not a file."
             fix = "Look into the folder: the file may lie there. Else download the missing files."

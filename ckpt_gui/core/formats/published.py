@@ -18,6 +18,8 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.lfs import MAX_POINTER, SPEC, Pointer, is_pointer, parse_pointer
+from ckpt_gui.core.formats.places import open_file
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import Source, SourceFile
 
 BLOCK = 4 << 20
@@ -55,7 +57,7 @@ def verify_published(
 
 def read_pointer(path: str) -> Pointer | None:
     """Return what a Git LFS pointer says; None for any other file."""
-    if not os.path.isfile(path) or os.path.getsize(path) > MAX_POINTER:
+    if is_url(path) or not os.path.isfile(path) or os.path.getsize(path) > MAX_POINTER:
         return None
     file = HeldFile(path)
     try:
@@ -86,6 +88,8 @@ def verify_pointer(
 
 def known_of(file: SourceFile) -> Known | None:
     """Return what is known of a file from where it lies; None if nothing is."""
+    if is_url(file.path):
+        return None
     real = os.path.realpath(file.path)
     store, name = os.path.split(real)
     if _SHA256.match(name) and any(part in _STORES for part in store.split(os.sep)[-3:]):
@@ -162,7 +166,7 @@ def _compare(
 
 
 def _hash(file: SourceFile, tick: Callable[[int], None]) -> str:
-    held = HeldFile(file.path)
+    held = open_file(file.path)
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(min(BLOCK, max(held.size, 1))))
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
@@ -12,6 +11,7 @@ from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.gguf import read_gguf
 from ckpt_gui.core.formats.npz import is_npz, read_npz
 from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.places import open_file
 from ckpt_gui.core.formats.safetensors import SafetensorsReader
 from ckpt_gui.core.formats.safetensors_header import Header, read_header
 from ckpt_gui.core.formats.safetensors_salvage import salvage_header
@@ -25,11 +25,11 @@ from ckpt_gui.core.formats.zip_archive import Archive
 from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.formats.zip_salvage import salvage_zip
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile
 
 Progress = Callable[[str, int, int], None]
 IsCancelled = Callable[[], bool]
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def _open_safetensors(file: HeldFile, name: str) -> Part:
@@ -117,7 +117,7 @@ def open_part(path: str, name: str, *, salvage: bool = False) -> Part:
     if name.endswith(".distcp"):
         text = f"{show_path(path)} is one part of a distributed torch checkpoint, which is opened as a folder."
         raise CheckpointError("not-a-checkpoint", text, fix="Open the folder that holds it.", path=path)
-    file = HeldFile(path)
+    file = open_file(path)
     try:
         kind = sniff(file)
         part = _read(kind, file, name, salvage)
@@ -169,18 +169,13 @@ def _with_problems(part: Part, more: tuple[Finding, ...]) -> Part:
 
 
 def check_path(path: str) -> None:
-    """Raise if a path is an address, or names nothing.
+    """Raise if a path names nothing.
 
     Raises:
         CheckpointError: With a sentence.
     """
-    if _URL.match(path):
-        raise CheckpointError(
-            "not-a-checkpoint",
-            f"{show_path(path)} is an address; remote checkpoints cannot be opened yet.",
-            fix="Download it and open the local copy.",
-            path=path,
-        )
+    if is_url(path):  # what is there is found out when it is asked for
+        return
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # the last one: a NUL in the path

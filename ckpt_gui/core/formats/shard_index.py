@@ -14,9 +14,10 @@ from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
-from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.places import join, open_file
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
 
 WITHOUT_INDEX = "Download it again, or move it away: shards open without one, and fix --to same writes a new one."
@@ -50,7 +51,7 @@ def read_index(folder: str, name: str) -> ShardIndex:
     Raises:
         CheckpointError: `damaged`, `limit-exceeded` or `index-unsafe`.
     """
-    path = os.path.join(folder, name)
+    path = join(folder, name)
     value = _read(path)
     weight_map = value.get("weight_map") if isinstance(value, dict) else None
     if not isinstance(weight_map, dict) or not all(type(v) is str for v in weight_map.values()):
@@ -67,7 +68,7 @@ def read_index(folder: str, name: str) -> ShardIndex:
 
 
 def _read(path: str) -> Any:
-    file = HeldFile(path)
+    file = open_file(path)
     try:
         if file.size > MAX_INDEX:
             message = f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most."
@@ -102,8 +103,8 @@ def check_link(folder: str, shard: str, index: str) -> None:
     Raises:
         CheckpointError: `index-unsafe`.
     """
-    path = os.path.join(folder, shard)
-    if not os.path.islink(path):
+    path = join(folder, shard)
+    if is_url(path) or not os.path.islink(path):
         return
     try:
         target = os.path.dirname(os.path.realpath(path, strict=True))

@@ -14,7 +14,8 @@ from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.flat_yaml import load
 from ckpt_gui.core.formats.file_errors import show_path
-from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.places import is_file, is_folder, join, names_in, open_file
+from ckpt_gui.core.remote.address import is_url
 
 MAX_JSON = 16 << 20
 CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"
@@ -80,8 +81,8 @@ def read_sidecars(
 
 def _config_in(path: str) -> str:
     """Return the config in a folder that was named instead of a file; anything else as it is."""
-    inside = (os.path.join(path, name) for name in (CONFIG, PARAMS))
-    return next(filter(os.path.isfile, inside), path) if os.path.isdir(path) else path
+    inside = (join(path, name) for name in (CONFIG, PARAMS))
+    return next(filter(is_file, inside), path) if is_folder(path) else path
 
 
 def read_json(path: str) -> Mapping[str, Any]:
@@ -91,7 +92,7 @@ def read_json(path: str) -> Mapping[str, Any]:
         CheckpointError: It cannot be read, is too large, or is not a JSON object.
     """
     shown = show_path(path)
-    file = HeldFile(path)
+    file = open_file(path)
     try:
         if file.size > MAX_JSON:
             raise CheckpointError("limit-exceeded", f"{shown} has {file.size:,} bytes; {MAX_JSON:,} are read at most.")
@@ -108,9 +109,9 @@ def read_json(path: str) -> Mapping[str, Any]:
 
 def _read_lit(folder: str, problems: list[Finding]) -> Mapping[str, Any] | None:
     """Return litgpt's config, or None with a finding."""
-    path = os.path.join(folder, LIT)
+    path = join(folder, LIT)
     try:
-        file = HeldFile(path)
+        file = open_file(path)
         try:
             if file.size > MAX_LIT:
                 raise ValueError(f"it has {file.size:,} bytes; {MAX_LIT:,} are read at most")
@@ -124,6 +125,8 @@ def _read_lit(folder: str, problems: list[Finding]) -> Mapping[str, Any] | None:
 
 
 def _list(folder: str) -> frozenset[str]:
+    if is_url(folder):
+        return frozenset(names_in(folder))
     try:
         return frozenset(os.listdir(folder or "."))
     except OSError:
@@ -132,7 +135,7 @@ def _list(folder: str) -> frozenset[str]:
 
 def _read_found(folder: str, name: str, problems: list[Finding]) -> Mapping[str, Any] | None:
     try:
-        return read_json(os.path.join(folder, name))
+        return read_json(join(folder, name))
     except CheckpointError as error:
         fix = "Mend the file, or name another one with --config."
         problems.append(Finding("config-mismatch", "warning", error.message, fix=fix))

@@ -7,7 +7,6 @@ was found in them means nothing.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -17,8 +16,8 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.checked import BLOCK, Checked, HasChecksums, HasParts
 from ckpt_gui.core.formats.doubtful import hidden_archives, holes, nested_archives, odd_truth
 from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.places import identity_at
 from ckpt_gui.core.formats.published import known_of, verify_published
-from ckpt_gui.core.formats.regular_file import identity_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
 
@@ -114,8 +113,8 @@ def changed_files(source: Source) -> list[str]:
 
 def _is_same(file: SourceFile) -> bool:
     try:
-        return identity_of(os.stat(file.path)) == tuple(file.identity)
-    except OSError:
+        return identity_at(file.path) == tuple(file.identity)
+    except (OSError, CheckpointError):
         return False
 
 

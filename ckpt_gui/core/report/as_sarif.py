@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ckpt_gui.core.errors import Finding, worst_first
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.report.as_json import MOST_KEYS
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -48,6 +49,8 @@ def _sarif_result(path: str, finding: Finding, rule: int) -> dict[str, Any]:
 
 def _uri(path: str) -> str:
     """Return a path as a reference that SARIF readers take: relative, or `file:` and absolute."""
+    if is_url(path):
+        return path
     pure = PurePath(path)
     if pure.is_absolute():
         posix = pure.as_posix()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ckpt_gui.core.formats.regular_file import identity_of
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile
 
 
@@ -28,8 +29,8 @@ class Change:
 
 
 def changes(files: Iterable[SourceFile]) -> tuple[Change, ...]:
-    """Look at files again; for a job, as a network can take its time."""
-    found = (_change(file) for file in files if file.identity)
+    """Look at files of the disk again; a server is asked only when its file is read."""
+    found = (_change(file) for file in files if file.identity and not is_url(file.path))
     return tuple(change for change in found if change is not None)
 
 
