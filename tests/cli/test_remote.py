@@ -27,7 +27,7 @@ def test_check(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     text = report.read_text() + "".join(capsys.readouterr())
     assert status in (0, 1)
     assert "hush" not in text
-    assert json.loads(report.read_text())["checkpoint"]["path"] == url.replace("me:hush@", "")
+    assert url.replace("me:hush@", "") in json.dumps(json.loads(report.read_text()))
 
 
 def test_fix_writes_what_a_local_copy_gives(url: str, server: Server, tmp_path: Path) -> None:  # noqa: F811

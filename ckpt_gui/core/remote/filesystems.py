@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,11 +59,13 @@ class FsspecStore:
         self._class = _class_of(urlsplit(root).scheme)
         self._made: Any = None
         self._lock = threading.RLock()
+        several = self._class.async_impl or urlsplit(root).scheme == "hf"
+        self._turn: AbstractContextManager[Any] = nullcontext() if several else self._lock  # SFTP mixes up answers
         self._free: dict[tuple[str, Stat], list[Any]] = {}
 
     def open(self, url: str, head: int) -> Opened:
         """Return size and tag of a file; its bytes come with the first read."""
-        with _faults():
+        with self._turn, _faults():
             info = self._info(url, fresh=head == 1)
         if info.get("type") == "directory":
             raise Fault("has a folder there, not a file", "Open the folder, or a file in it.", status=404)
@@ -72,7 +75,7 @@ class FsspecStore:
 
     def read(self, url: str, stat: Stat, start: int, end: int) -> bytes:
         """Return the bytes [start, end) of a file."""
-        with _faults():
+        with self._turn, _faults():
             handle = self._take(url, stat)
             handle.seek(start)
             data: bytes = handle.read(end - start)
@@ -83,13 +86,13 @@ class FsspecStore:
 
     def is_folder(self, url: str) -> bool:
         """True if the address is that of a folder."""
-        with _faults():
+        with self._turn, _faults():
             self._system().invalidate_cache()  # this is asked first, and what was listed before may be old
             return bool(self._system().isdir(self._path(url)))
 
     def names(self, url: str) -> dict[str, bool]:
         """Return the names in a folder, and for each whether it is a folder."""
-        with _faults():
+        with self._turn, _faults():
             listed = self._system().ls(self._path(url), detail=True)
         own = self._path(url).rstrip("/")
         found = {str(e["name"]).rstrip("/").rpartition("/")[2]: e.get("type") == "directory" for e in listed}
