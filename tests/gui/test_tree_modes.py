@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from ckpt_gui.gui.resources import SAMPLE, resource
 from PySide6.QtCore import QItemSelectionModel, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QApplication
@@ -12,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.row_tree import CODE, Node
 from ckpt_gui.core.stats import StatsCache, cache, tensor_stats
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.key_looks import STATES_ROLE
 from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM, Column, Mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from PySide6.QtCore import QItemSelection, QModelIndex, QObject, Signal
@@ -73,7 +74,7 @@ class TreeSelection(QObject):
             views.tree.go_to(node)
         self._restoring = False
         self._tell(index.rows[number] if number is not None and views.keys.holds(number) else None)
-        self._count()  # a model that is reset says nothing of it
+        self._count(views.selected_numbers())  # a model that is reset says nothing of it
 
     def forget(self) -> None:
         """Select nothing, and look for nothing in the next tree."""
@@ -104,13 +105,15 @@ class TreeSelection(QObject):
             numbers = self._views.selected_numbers()
             kept = numbers if len(numbers) <= MOST_KEPT else ()
             self._others = tuple(self.index.place(number) for number in kept)
-            self._count()
+            self._count(numbers)
 
-    def _count(self) -> None:
-        views = self._views
-        if views.flat:
-            rows = views.selected_rows()
-            self.counted.emit(len(rows), sum(row.nbytes for row in rows))
+    def _count(self, numbers: Sequence[int]) -> None:
+        """Tell how much is selected: these rows, and in a tree all that is in the selected groups."""
+        tree, rows = self._views.tree.keys.tree, self.index.rows
+        if not self._views.flat:
+            found = self._views.selected_nodes()
+            self.counted.emit(sum(n.size for n in found), sum(tree.nbytes(n) for n in found))
+        elif len(numbers) == len(rows):
+            self.counted.emit(len(rows), self.index.nbytes(self.index.root))
         else:
-            found = views.selected_nodes()
-            self.counted.emit(sum(n.size for n in found), sum(views.tree.keys.tree.nbytes(n) for n in found))
+            self.counted.emit(len(numbers), sum([rows[number].nbytes for number in numbers]))

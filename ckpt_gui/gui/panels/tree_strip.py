@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from PySide6.QtCore import QObject, QTimer
 
 from ckpt_gui.core.diff import STATES
@@ -40,20 +42,10 @@ class TreeStrip(QObject):
             self._lines = []
             self.strip.show_codes(self._views.list.keys.codes, ROLES)
             return
-        tree, view = self._views.tree.keys.tree, self._views.tree
-        self._lines, codes, states = [], bytearray(), tree.states
-        open_ = set()
-        for node, _ in zip(view.lines(), range(MOST_LINES), strict=False):
-            self._lines.append(node)
-            if node.parent is not None:
-                open_.add(node.parent)
-        for node in self._lines:
-            if node.is_row:
-                codes.append(states[node.lo])
-            elif node in open_:
-                codes.append(_NONE)  # its rows speak for themselves
-            else:
-                codes.append(next((c for c in _CODES if states.find(c, node.lo, node.hi) >= 0), _NONE))
+        view, states = self._views.tree, self._views.tree.keys.tree.states
+        self._lines = list(islice(view.lines(), MOST_LINES))
+        opened = {node.parent for node in self._lines}
+        codes = [states[n.lo] if n.is_row else _NONE if n in opened else _worst(states, n) for n in self._lines]
         self.strip.show_codes(bytes(codes), ROLES)
 
     def _go_to(self, line: int) -> None:
@@ -63,3 +55,8 @@ class TreeStrip(QObject):
         elif line < len(self._lines):
             node, tree = self._lines[line], self._views.tree.keys.tree
             self._views.tree.go_to(node if node.is_row else tree.first_row(node, DIFFERENT) or node)
+
+
+def _worst(states: bytes, group: Node) -> int:
+    """Return the code of what wants most attention in a folded group; that of an unfolded one is left to its rows."""
+    return next((code for code in _CODES if states.find(code, group.lo, group.hi) >= 0), _NONE)

@@ -114,13 +114,16 @@ class KeyTreeView(QTreeView):
         """Yield the nodes of the lines as they stand, in sight or not."""
         pending = [iter(self.keys.known_below(None))]
         while pending:
-            node = next(pending[-1], None)
-            if node is None:
+            for node in pending[-1]:
+                yield node
+                if node in self._open:
+                    below = self.keys.known_below(node)
+                    if not self._open.isdisjoint(below):
+                        pending.append(iter(below))
+                        break
+                    yield from below
+            else:
                 pending.pop()
-                continue
-            yield node
-            if node in self._open:
-                pending.append(iter(self.keys.known_below(node)))
 
     def unfolded(self) -> set[str]:
         """Return the names of the groups that are unfolded, and in none that is folded."""
