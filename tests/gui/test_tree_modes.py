@@ -285,6 +285,31 @@ def test_a_drag_carries_a_table_and_no_file(panel: TreePanel) -> None:
     assert bytes(data.data("text/tab-separated-values").data()).decode() == data.text()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_mouse_selects_what_it_is_drawn_over_and_drags_what_is_selected(
+    panel: TreePanel, qtbot: QtBot, mode: Mode
+) -> None:
+    panel.set_mode(mode)
+    panel.view.tree.unfold_first(panel.view.tree.keys.tree, members=True)
+    view, drags = panel.view.current, list[str]()
+    view.drag_wanted.disconnect(panel.copying.drag)
+    view.drag_wanted.connect(lambda: drags.append(panel.copying.mime_data().text()))
+    rows = [view.visualRect(index.siblingAtColumn(Column.KEY)).center() for index in list(view.in_sight())[:4]]
+
+    def draw(first: int, last: int) -> None:
+        qtbot.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=rows[first])
+        for place in range(first, last + 1):
+            qtbot.mouseMove(view.viewport(), rows[place])
+        qtbot.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=rows[last])
+
+    draw(0, 3)
+    assert not drags
+    assert len(view.selectionModel().selectedRows()) == 4
+    draw(1, 3)
+    assert len(drags) == 1
+    assert len(drags[0].split("\n")) == 4
+
+
 def test_groups_are_copied_with_their_names(window: MainWindow, panel: TreePanel) -> None:
     panel.set_mode("families")
     panel.view.tree.go_to(next(node for node in panel.view.tree.lines() if node.name == "wk.weight"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from ckpt_gui.gui.models.list_model import ListModel
@@ -43,7 +43,6 @@ class KeyListView(QTableView):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setTextElideMode(Qt.TextElideMode.ElideLeft)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.setDragEnabled(True)
         self.setItemDelegateForColumn(Column.STATE, StateDelegate(theme, self))
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
@@ -66,6 +65,11 @@ class KeyListView(QTableView):
         """Settle anew; Qt calls this for the viewport, so scroll bars that come and go count."""
         super().resizeEvent(event)
         self._later.start()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a drag only on what is selected: elsewhere the mouse selects what it is drawn over."""
+        self.setDragEnabled(self.selectionModel().isSelected(self.indexAt(event.position().toPoint())))
+        super().mousePressEvent(event)
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
         """Leave it to who knows what is selected: Qt's own way asks for every cell."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QTreeView, QWidget
 
 from ckpt_gui.core.key_families import Family
@@ -46,7 +46,6 @@ class KeyTreeView(QTreeView):
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setTextElideMode(Qt.TextElideMode.ElideLeft)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.setDragEnabled(True)
         self.setItemDelegateForColumn(Column.STATE, StateDelegate(theme, self))
         self.setTreePosition(Column.KEY)
         self.setIndentation(round(self.fontMetrics().height() * INDENT_EMS))
@@ -69,6 +68,11 @@ class KeyTreeView(QTreeView):
             self.all_below_wanted.emit()
         else:
             super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a drag only on what is selected: elsewhere the mouse selects what it is drawn over."""
+        self.setDragEnabled(self.selectionModel().isSelected(self.indexAt(event.position().toPoint())))
+        super().mousePressEvent(event)
 
     def startDrag(self, _actions: Qt.DropAction) -> None:
         """Leave it to who knows what is selected: Qt's own way asks for every cell."""
