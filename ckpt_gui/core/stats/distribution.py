@@ -13,11 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.stats.counting import count_into
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, pattern_values
 from ckpt_gui.core.stats.figures import Histogram
 
 BUCKETS = 1 << 16
-PIECE = 1 << 18  # elements that are counted at once: the best size for numpy's bincount
 EXACT = "exact: from counts of every value"
 SKETCH = "from a sketch of the counts: each value is right to 1 part in 128"
 _LARGEST = float(np.finfo(np.float32).max)
@@ -134,8 +134,7 @@ def add_to_sketch(counts: Counts, raw: Array, dtype: str, values: Floats) -> Non
         patterns = raw.view(np.uint16)[1::2]
     else:
         patterns = np.clip(values, -_LARGEST, _LARGEST).astype(np.float32).view(np.uint16)[1::2]
-    for start in range(0, patterns.size, PIECE):
-        counts += np.bincount(patterns[start : start + PIECE], minlength=BUCKETS)
+    count_into(counts, patterns)
 
 
 def is_whole(dtype: str, size: float) -> bool:

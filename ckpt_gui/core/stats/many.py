@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.stats.counting import prepare
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
 from ckpt_gui.core.stats.single import stats_under
@@ -43,6 +44,7 @@ def many_stats(
     """
     places = {ref.place: ref for ref in refs}
     shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
+    prepare(shared.total)
     with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="stats") as pool:
         futures: dict[tuple[object, ...], Future[TensorStats]] = {
             place: pool.submit(stats_under, source, ref, bins, shared.watch(ref), cache)
