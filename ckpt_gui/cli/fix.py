@@ -98,6 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on with an interrupted export to OUT: files that are whole are kept"
     )
+    parser.add_argument(
+        "--nice",
+        action="store_true",
+        help="leave the machine to others: one thread, pauses, low priority (takes longer)",
+    )
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
@@ -230,23 +235,27 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
         return refuse(args, export)
     from ckpt_gui.core.journal import interrupted
     from ckpt_gui.core.leftovers import abandoned
+    from ckpt_gui.core.niceness import lower_priority
     from ckpt_gui.core.writer import write_export
 
     going_on = interrupted(Path(args.out).absolute()) if args.resume else None
     for found in abandoned(Path(args.out)):
         if going_on is None or found.path != going_on.leftover.path:
             say(left_sentence(found))
+    if args.nice:
+        lower_priority()
     try:
         with progress_bar() as progress:
             result = write_export(
                 export,
                 args.out,
                 overwrite=args.overwrite,
-                workers=args.jobs,
+                workers=1 if args.nice else args.jobs,
                 progress=progress,
                 cancelled=stopped,
                 sha256=args.sha256,
                 resume=args.resume,
+                nice=args.nice,
             )
     except CheckpointError as error:
         say_error(error)

@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,9 +20,10 @@ from types import FrameType
 from typing import Any, TextIO
 
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.pace import Pace, left_words
 from ckpt_gui.core.remote.address import without_secrets
 from ckpt_gui.core.report.as_file import json_text
-from ckpt_gui.core.text import Line, Style, shown
+from ckpt_gui.core.text import Line, Style, human_bytes, shown
 
 PROGRAM = "ckpt-gui"
 OK, TROUBLE, USAGE, CANCELLED = 0, 1, 2, 130
@@ -176,20 +178,28 @@ def progress_bar() -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as RichProgress
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    rest = TextColumn("{task.fields[left]}")
     console = Console(stderr=True, highlight=False)
-    with RichProgress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        lock = threading.Lock()
+    with RichProgress(*columns, rest, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, left="")
+        lock, pace = threading.Lock(), Pace()
 
         def report(label: str, done: int, total: int) -> None:
             with lock:
-                bar.update(task, description=shown(label), completed=done, total=total)
+                pace.note(time.monotonic(), done, total)
+                left = " · ".join(filter(None, (_of(done, total), left_words(pace.seconds_left()))))
+                bar.update(task, description=shown(label), completed=done, total=total, left=left)
 
         yield report
+
+
+def _of(done: int, total: int) -> str:
+    """Say how much of how much; nothing of small numbers, which count files and not bytes."""
+    return f"{human_bytes(done)} of {human_bytes(total)}" if total >= 1 << 20 else ""
 
 
 @contextlib.contextmanager

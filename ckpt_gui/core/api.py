@@ -57,6 +57,8 @@ def write(
     sha256: bool = False,
     workers: int = 2,
     executor: Executor | None = None,
+    resume: bool = False,
+    nice: bool = False,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
 ) -> WriteResult:
@@ -83,6 +85,8 @@ def write(
         sha256: Put the SHA-256 of each file into EXPORT_REPORT.json.
         workers: Threads.
         executor: Any `concurrent.futures.Executor` (of threads, processes, a cluster): each file becomes a job of it.
+        resume: Go on with what an interrupted export to this folder has left whole.
+        nice: Leave half of the time to others.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked before each block.
 
@@ -103,7 +107,7 @@ def write(
             plan = merged(plan, held.enter_context(open_adapter(adapter)), target.base, lora_alpha)
         return write_export(
             retarget(plan, target), folder, overwrite=overwrite, workers=workers, progress=progress,
-            cancelled=cancelled, sha256=sha256, executor=executor,
+            cancelled=cancelled, sha256=sha256, executor=executor, resume=resume, nice=nice,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.niceness import Rest
 
 Progress = Callable[[str, int, int], None]
 
@@ -22,12 +23,14 @@ class Meter:
         progress: Told label, done and total.
         cancelled: Asked before each block.
         done: Bytes so far.
+        rest: Pauses that each worker takes after a block, to leave the machine to others; None for none.
     """
 
     total: int
     progress: Progress | None = None
     cancelled: Callable[[], bool] | None = None
     done: int = 0
+    rest: Rest | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -43,6 +46,8 @@ class Meter:
                 self.progress(label, self.done, self.total)
         if self._stop.is_set() or (self.cancelled and self.cancelled()):
             raise Cancelled
+        if self.rest is not None:
+            self.rest.take()
 
     def rewind(self, done: int) -> None:
         """Forget what was counted of work that was in vain, and that it was stopped."""

@@ -20,6 +20,7 @@ from ckpt_gui.core.export import Export
 from ckpt_gui.core.fill import BLOCK, Filled, fill_file, unchecked
 from ckpt_gui.core.formats.verify import verify_used
 from ckpt_gui.core.meter import Meter
+from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.origin import Origin, lasting, open_origin, origin_of
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.read_back import verify
@@ -41,6 +42,7 @@ class ShardJob:
         checks: Stored tensors whose checksums are compared before anything is written.
         sha256: Return the file's SHA-256 too.
         workers: Threads that read and write.
+        nice: Pause as long as it works.
         kept: What a file of that name holds which an interrupted export has left; it is kept if it is so.
     """
 
@@ -51,6 +53,7 @@ class ShardJob:
     checks: tuple[TensorRef, ...] = ()
     sha256: bool = False
     workers: int = 1
+    nice: bool = False
     kept: Filled | None = None
 
     @property
@@ -138,7 +141,8 @@ def run_shard(job: ShardJob) -> ShardResult:
     """
     stop = Path(job.folder, STOP)
     with open_origin(job.origin) as source:
-        return write_shard(job, source, Meter(2 * job.nbytes, cancelled=stop.exists), job.workers)
+        meter = Meter(2 * job.nbytes, cancelled=stop.exists, rest=Rest() if job.nice else None)
+        return write_shard(job, source, meter, job.workers)
 
 
 def write_shard(job: ShardJob, source: Source, meter: Meter, workers: int) -> ShardResult:

@@ -24,6 +24,7 @@ from ckpt_gui.core.journal import NAME as JOURNAL
 from ckpt_gui.core.journal import Journal, clear, fits, head_of, interrupted, refuse_other, with_kept
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.meter import Meter
+from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
 from ckpt_gui.core.target_folder import (
@@ -86,6 +87,7 @@ def write_export(
     sha256: bool = False,
     executor: Executor | None = None,
     resume: bool = False,
+    nice: bool = False,
 ) -> WriteResult:
     """Write an export to a folder.
 
@@ -101,6 +103,7 @@ def write_export(
             one they are done here, one after another.
         resume: Go on with what an interrupted export to this folder has left, if there is such; files that are whole
             are kept then, too, when this one is interrupted.
+        nice: Leave half of the time to others: each worker pauses as long as it works.
 
     Raises:
         CheckpointError: Something blocks the export, the target is refused, the source is damaged or changed, the
@@ -123,9 +126,9 @@ def write_export(
     try:
         with staged(target, found, lambda: resume and bool(results)) as part:
             clear(part, jobs)
-            meter = Meter(2 * sum(job.nbytes for job in jobs), progress, cancelled)
+            meter = Meter(2 * sum(job.nbytes for job in jobs), progress, cancelled, rest=Rest() if nice else None)
             keep = _notes(part, target, source, jobs, results)
-            jobs = tuple(replace(job, folder=str(part)) for job in jobs)
+            jobs = tuple(replace(job, folder=str(part), nice=nice) for job in jobs)
             laps.lap("plan")
             if executor is None:
                 run_here(jobs, source, meter, workers, keep)

@@ -18,10 +18,10 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core.batch import judge
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
+from ckpt_gui.core.pace import SPAN, Pace
 from ckpt_gui.gui.jobs import End, Job
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models import job_book
-from ckpt_gui.gui.models.pace import SPAN, Pace
 from ckpt_gui.gui.panels import export_check
 from ckpt_gui.gui.panels.jobs_panel import JobRow, JobsPanel
 from ckpt_gui.gui.panels.log_panel import LogPanel

@@ -1,8 +1,8 @@
 """Counting bit patterns, the one loop that all figures of 8- and 16-bit types wait for; numba does it where it pays.
 
-Counts are whole numbers, so that both ways give the same figures bit for bit. numba takes half a second and 80 MiB to be
-loaded, which only large work gives back: the worker that needs it loads it, never the start. numpy's own count holds the
-interpreter's lock in part, numba's does not: with it, every further thread helps.
+Counts are whole numbers, so that both ways give the same figures bit for bit. numba takes half a second and 80 MiB to
+be loaded, which only large work gives back: the worker that needs it loads it, never the start. numpy's own count holds
+the interpreter's lock in part, numba's does not: with it, every further thread helps.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from PySide6.QtCore import QObject, Signal
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.pace import Pace
 from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected
 from ckpt_gui.gui.jobs import End, Job, JobManager
-from ckpt_gui.gui.models.pace import Pace
 
 KEPT = 50  # jobs that ended
 LINES = 2_000

@@ -8,8 +8,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.pace import Pace, left_words
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.models.pace import Pace, left_words
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.wording import human_bytes

@@ -10,10 +10,10 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.pace import left_words
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.language import local, mark, said
 from ckpt_gui.gui.models.job_book import JobBook, JobRecord
-from ckpt_gui.gui.models.pace import left_words
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.progress import ProgressBar
