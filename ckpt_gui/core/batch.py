@@ -6,17 +6,20 @@ is certain is decided by the same export that the window and `fix` make: nothing
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ckpt_gui.core.api import compared
+from ckpt_gui.core.api import compared, read_base
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.plan_file import read_plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import plural
@@ -59,6 +62,7 @@ class Verdict:
 def judge(
     path: str,
     target: Target,
+    policy: Policy | None = None,
     *,
     budget: int | None = None,
     progress: Progress | None = None,
@@ -69,6 +73,7 @@ def judge(
     Args:
         path: A file, a folder or an index file.
         target: What it shall become.
+        policy: Decisions that hold for every checkpoint, such as those of a plan file.
         budget: Bytes of a tied pair that are compared at most.
         progress: Called with a label, bytes done and bytes in all.
         cancelled: Asked before each block.
@@ -78,7 +83,7 @@ def judge(
     """
     try:
         with open_checkpoint(path, progress=progress, cancelled=cancelled) as source:
-            plan = understand(source, budget=budget, progress=progress, cancelled=cancelled)
+            plan = understand(source, policy, budget=budget, progress=progress, cancelled=cancelled)
             return _verdict(path, source, plan, retarget(plan, target))
     except CheckpointError as error:
         return Verdict(path, "error", error.message, code=error.code)
@@ -123,10 +128,21 @@ def _kind(plan: Plan) -> str:
     return f"{family}, {title_of(plan.layout.name)} layout" if family else title_of(plan.layout.name)
 
 
+def load_plan(path: str) -> tuple[Policy, Target]:
+    """Return the decisions of a plan file, to be taken for every checkpoint.
+
+    Raises:
+        CheckpointError: It is no plan file, or the folder that it takes files from is not there.
+    """
+    saved = read_plan(path)
+    return saved.policy, dataclasses.replace(saved.target, base=read_base(saved.base))
+
+
 def write_certain(
     path: str,
     target: Target,
     folder: str,
+    policy: Policy | None = None,
     *,
     sha256: bool = False,
     progress: Progress | None = None,
@@ -140,7 +156,7 @@ def write_certain(
         Cancelled: `cancelled` said so; nothing is left behind.
     """
     with open_checkpoint(path, progress=progress, cancelled=cancelled) as source:
-        plan = understand(source, progress=progress, cancelled=cancelled)
+        plan = understand(source, policy, progress=progress, cancelled=cancelled)
         export = retarget(compared(plan, progress=progress, cancelled=cancelled), target)
         state, sentence, code = _state(plan, export)
         if state not in ("certain", "clean"):

@@ -11,11 +11,12 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from ckpt_gui.core.batch import Verdict, judge, write_certain
+from ckpt_gui.core.batch import Verdict, judge, load_plan, write_certain
 from ckpt_gui.core.batch_names import distinct, target_folders
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult
 from ckpt_gui.gui.error_report import error_sentence
@@ -31,23 +32,28 @@ class BatchQueue(QObject):
     Attributes:
         jobs: Where the work runs.
         target: What they shall become.
+        policy: What was decided for all of them.
+        plan_path: The plan file that this comes from; empty for none.
         parent_folder: Where the new folders go; empty for beside each checkpoint.
 
     Signals:
         changed(): There are other rows, or all of them may have changed.
         row_changed(place): One row changed.
+        plan_refused(sentence): Why a plan file was not taken.
         writing(folder): A folder is about to be written: should it be killed, something is left beside it.
     """
 
     changed = Signal()
     row_changed = Signal(int)
+    plan_refused = Signal(str)
     writing = Signal(str)
 
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.jobs = jobs
         self.target = Target(layout="hf")
-        self.parent_folder = ""
+        self.policy = Policy()
+        self.plan_path = self.parent_folder = ""
         self._rows: dict[str, BatchRow] = {}
         self._running: dict[str, Job] = {}
         jobs.begun.connect(self._on_begun)
@@ -90,6 +96,23 @@ class BatchQueue(QObject):
     def set_target(self, **changes: Any) -> None:
         """Change what they shall become, and look at all of them again; what was written stays as it is."""
         self.target = dataclasses.replace(self.target, **changes)
+        self._look_again()
+
+    def take_plan(self, path: str) -> None:
+        """Take the decisions of a plan file for every checkpoint; empty to forget those that were taken."""
+        if not path:
+            self._set_plan("", (Policy(), Target(layout=self.target.layout)))
+            return
+        self.jobs.start(
+            self.tr("Reading the plan"), lambda _job: load_plan(path), lambda found: self._set_plan(path, found),
+            lambda error: self.plan_refused.emit(error_sentence(error)), quiet=True,
+        )  # fmt: skip
+
+    def _set_plan(self, path: str, decided: tuple[Policy, Target]) -> None:
+        self.plan_path, (self.policy, self.target) = path, decided
+        self._look_again()
+
+    def _look_again(self) -> None:
         self._name_folders()
         self.changed.emit()
         for row in self.rows:
@@ -121,10 +144,10 @@ class BatchQueue(QObject):
     def _look(self, path: str) -> None:
         self.jobs.cancel(self._running.pop(path, None), silently=True)
         self._put(path, state="waiting", verdict=None, sentence="", done=0, total=0)
-        target = self.target
+        target, policy = self.target, self.policy
 
         def work(job: Job) -> Verdict:
-            return judge(path, target, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
+            return judge(path, target, policy, budget=BUDGET, progress=job.progress, cancelled=job.cancelled)
 
         title = self.tr("Looking at {name}").format(name=safe_text(path, 80))
         self._running[path] = self.jobs.start(
@@ -152,12 +175,12 @@ class BatchQueue(QObject):
         self.changed.emit()
 
     def _write(self, row: BatchRow) -> None:
-        path, target, folder = row.path, self.target, row.folder
+        path, target, folder, policy = row.path, self.target, row.folder, self.policy
         self._put(path, state="queued", sentence=self.tr("Waits for those before it."), done=0, total=0)
         self.writing.emit(folder)
 
         def work(job: Job) -> WriteResult:
-            return write_certain(path, target, folder, progress=job.progress, cancelled=job.cancelled)
+            return write_certain(path, target, folder, policy, progress=job.progress, cancelled=job.cancelled)
 
         title = self.tr("Exporting to {folder}").format(folder=safe_text(folder, 60))
         self._running[path] = self.jobs.start(

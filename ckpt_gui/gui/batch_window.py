@@ -98,6 +98,8 @@ class BatchWindow(QMainWindow):
         self.queue.writing.connect(self.settings.add_target)
         self.target.target_wanted.connect(lambda changes: self.queue.set_target(**changes))
         self.target.parent_wanted.connect(self.queue.set_parent)
+        self.target.plan_wanted.connect(self.queue.take_plan)
+        self.queue.plan_refused.connect(self.summary.setText)
         self.table.open_wanted.connect(self.open_wanted)
         self.table.remove_wanted.connect(self._remove)
         self.table.chosen.connect(self._enable)
@@ -124,7 +126,8 @@ class BatchWindow(QMainWindow):
         self.title.setText(count)
         self.setWindowTitle(tr("Batch of {count}").format(count=count) + " – ckpt_gui")
         self.summary.setText(summary(rows) or tr("Add files, or drop files and folders here."))
-        self.target.show_target(self.queue.target, self.queue.parent_folder, enabled=not self._writes())
+        queue = self.queue
+        self.target.show_target(queue.target, queue.parent_folder, queue.plan_path, enabled=not self._writes())
         self._enable()
         was, self._busy = self._busy, self.queue.busy
         if was and not self._busy:

@@ -19,6 +19,8 @@ from pytestqt.qtbot import QtBot
 from ckpt_gui.core import batch as core_batch
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.export import Target
+from ckpt_gui.core.plan_file import plan_text
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.gui import batch_queue
 from ckpt_gui.gui.batch_window import BatchWindow
 from ckpt_gui.gui.settings import Settings
@@ -231,3 +233,24 @@ def test_a_row_opens_in_a_window_of_its_own(windows: Windows, qtbot: QtBot, tmp_
     qtbot.waitUntil(lambda: windows.open[1].session.snapshot is not None, timeout=20_000)
     assert windows.open[1].session.path == paths[1]
     qtbot.waitUntil(lambda: not batch.queue.busy, timeout=20_000)
+
+
+def test_the_decisions_of_a_plan_hold_for_all(window: BatchWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    paths = runs(tmp_path / "in", "one.pt", "two.pt")
+    (tmp_path / "in" / "params.json").unlink()
+    looked(window, qtbot, paths)
+    assert states(window) == ["decision"] * 2, "the head counts are not known"
+    plan = tmp_path / "plan.json"
+    plan.write_text(plan_text(Policy(heads=6, kv_heads=2), Target("torchtune")))
+    window.target.plan_wanted.emit(str(plan))
+    qtbot.waitUntil(lambda: states(window) == ["certain"] * 2, timeout=20_000)
+    assert window.target.layout_box.currentData() == "torchtune"
+    assert [Path(row.folder).name for row in window.queue.rows] == ["one-torchtune", "two-torchtune"]
+    window.fix_all()
+    qtbot.waitUntil(lambda: states(window) == ["written"] * 2, timeout=60_000)
+    plan.write_text("{}")
+    with qtbot.waitSignal(window.queue.plan_refused) as refused:
+        window.queue.take_plan(str(plan))
+    assert "plan" in refused.args[0]
+    window.queue.take_plan("")
+    assert window.queue.policy == Policy()

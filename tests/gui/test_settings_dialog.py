@@ -154,6 +154,8 @@ def test_all_can_be_as_delivered_again(window: MainWindow) -> None:
     window.commands.take_shortcuts()
     dialog = settings_of(window)
     dialog.points_box.setValue(16)
+    dialog.reuse_box.click()
+    assert dialog._settings.reuses_window
     dialog.ask_box.click()
     dialog.reset_button.click()
     assert dialog.points_box.text() == "As the system"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, FlowLayout, button
@@ -22,10 +22,12 @@ class BatchTargetCard(Card):
     Signals:
         target_wanted(changes): Fields of the target, as a dict.
         parent_wanted(folder): Where the new folders go; empty for beside each checkpoint.
+        plan_wanted(path): A plan file whose decisions hold for all; empty to forget it.
     """
 
     target_wanted = Signal(dict)
     parent_wanted = Signal(str)
+    plan_wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, padding=int(1.5 * GRID))
@@ -40,11 +42,16 @@ class BatchTargetCard(Card):
         self.choose = button(tr("Choose…"), tip=tr("Put all new folders into one folder"))
         self.choose.setAccessibleName(tr("Choose the folder for all exports"))
         self.beside = button(tr("Beside each"), kind="quiet", tip=tr("Put each new folder beside its checkpoint"))
+        self.plan = ElidedLabel()
+        self.load = button(tr("Load plan…"), tip=tr("Take the decisions of a plan file for every checkpoint"))
+        self.forget = button(tr("Forget plan"), kind="quiet", tip=tr("Decide each checkpoint on its own again"))
         self._lay_out()
         for box, field in ((self.layout_box, "layout"), (self.dtype_box, "dtype"), (self.size_box, "max_shard_bytes")):
             box.activated.connect(lambda _, box=box, field=field: self.target_wanted.emit({field: box.currentData()}))
         self.choose.clicked.connect(self._choose)
         self.beside.clicked.connect(lambda: self.parent_wanted.emit(""))
+        self.load.clicked.connect(self._load)
+        self.forget.clicked.connect(lambda: self.plan_wanted.emit(""))
 
     def _lay_out(self) -> None:
         tr = self.tr
@@ -53,17 +60,22 @@ class BatchTargetCard(Card):
         for text, box in named:
             choices.addWidget(_named(text, box))
         self.body.addLayout(choices)
+        self._add_line(tr("&Into"), self.place, self.choose, self.beside)
+        self._add_line(tr("&Plan"), self.plan, self.load, self.forget)
+
+    def _add_line(self, text: str, shown: ElidedLabel, first: QPushButton, second: QPushButton) -> None:
+        """Add what is chosen, with the two buttons that choose it."""
         line = QHBoxLayout()
         line.setSpacing(GRID)
-        name = QLabel(tr("&Into"))
-        name.setBuddy(self.choose)
+        name = QLabel(text)
+        name.setBuddy(first)
         line.addWidget(name)
-        line.addWidget(self.place, 1)
-        line.addWidget(self.choose)
-        line.addWidget(self.beside)
+        line.addWidget(shown, 1)
+        line.addWidget(first)
+        line.addWidget(second)
         self.body.addLayout(line)
 
-    def show_target(self, target: Target, folder: str, *, enabled: bool) -> None:
+    def show_target(self, target: Target, folder: str, plan: str, *, enabled: bool) -> None:
         """Show the choices; while something is written they stay as they are."""
         for box, value in (
             (self.layout_box, target.layout),
@@ -74,6 +86,10 @@ class BatchTargetCard(Card):
             box.setEnabled(enabled)
         self.place.set_text(folder or self.tr("a new folder beside each checkpoint"))
         self.beside.setVisible(bool(folder))
+        self.plan.set_text(plan or self.tr("none: each is decided by what is in it"))
+        self.forget.setVisible(bool(plan))
+        self.forget.setEnabled(enabled)
+        self.load.setEnabled(enabled)
         self.choose.setEnabled(enabled)
         self.beside.setEnabled(enabled)
 
@@ -81,6 +97,11 @@ class BatchTargetCard(Card):
         folder = QFileDialog.getExistingDirectory(self, self.tr("Folder for all exports"))
         if folder:
             self.parent_wanted.emit(folder)
+
+    def _load(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, self.tr("Load a plan"), "", "JSON (*.json)")
+        if path:
+            self.plan_wanted.emit(path)
 
 
 def _box(choices: Sequence[tuple[str, object]]) -> QComboBox:

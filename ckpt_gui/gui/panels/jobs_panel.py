@@ -18,7 +18,7 @@ from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
-from ckpt_gui.gui.widgets.units import GRID, quoted, tip_text
+from ckpt_gui.gui.widgets.units import GRID, em, quoted, tip_text
 
 # State → glyph, word, colour role.
 JOB_STYLES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
@@ -113,6 +113,7 @@ class JobRow(QWidget):
         self._theme = theme
         self._record: JobRecord | None = None
         self.glyph = label(bold=True)
+        self.glyph.setFixedWidth(em(self))  # so that the titles stand in one line
         self.title = label(bold=True, wrap=True)
         self.news = label(muted=True, wrap=True)
         self.news.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -151,7 +152,7 @@ class JobRow(QWidget):
         title = safe_text(record.title, 200)
         self.title.setText(title)
         self.news.setText(news(record))
-        self.bar.setVisible(record.running)
+        self.bar.setVisible(record.running and record.state != "waiting")
         self.bar.setRange(0, 1000 if record.total > 0 else 0)
         self.bar.setValue(min(1000, record.done * 1000 // record.total) if record.total > 0 else 0)
         self.bar.setAccessibleName(self.tr("Progress of {title}").format(title=title))

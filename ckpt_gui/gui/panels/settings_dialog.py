@@ -35,7 +35,8 @@ class SettingsDialog(QDialog):
     """Shows the settings, and changes them as the user does.
 
     Attributes:
-        scheme_box, points_box, still_box, layout_box, offer_box, ask_box, recents_box, filters_box: The controls.
+        scheme_box, points_box, still_box, layout_box, reuse_box, offer_box, ask_box, recents_box, filters_box: The
+            controls.
 
     Signals:
         scheme_chosen(scheme): Other colours are wanted.
@@ -85,6 +86,8 @@ class SettingsDialog(QDialog):
             self.layout_box.addItem(said(title), name)
         self.layout_box.setToolTip(self.tr("What an export of a checkpoint that is opened from now on goes to"))
         self.offer_box = QCheckBox(self.tr("Offer what was open last time"))
+        self.reuse_box = QCheckBox(self.tr("Open files from the desktop in the window that is there"))
+        self.reuse_box.setToolTip(self.tr("Unless its plan was edited; else each opens in a window of its own"))
         self.ask_box = QCheckBox(self.tr("Ask before closing while work is running"))
         self.recents_box, self.filters_box = QSpinBox(), QSpinBox()
         for box in (self.recents_box, self.filters_box):
@@ -107,7 +110,8 @@ class SettingsDialog(QDialog):
                 ("", self.still_box),
             )
         )
-        column.addWidget(self._card(self.tr("Work"), (self.tr("&Export to"), self.layout_box), ("", self.ask_box)))
+        work = ((self.tr("&Export to"), self.layout_box), ("", self.reuse_box), ("", self.ask_box))
+        column.addWidget(self._card(self.tr("Work"), *work))
         column.addWidget(
             self._card(
                 self.tr("What is remembered"),
@@ -179,6 +183,7 @@ class SettingsDialog(QDialog):
         self.still_box.toggled.connect(self._on_still)
         self.layout_box.activated.connect(self._on_layout)
         self.offer_box.toggled.connect(lambda on: setattr(self._settings, "offers_session", on))
+        self.reuse_box.toggled.connect(lambda on: setattr(self._settings, "reuses_window", on))
         self.ask_box.toggled.connect(lambda on: setattr(self._settings, "asks_to_close", on))
         self.recents_box.valueChanged.connect(self._on_recents)
         self.filters_box.valueChanged.connect(lambda number: setattr(self._settings, "num_filters", number))
@@ -195,6 +200,7 @@ class SettingsDialog(QDialog):
         self.still_box.setChecked(self._theme.still)
         self.layout_box.setCurrentIndex(max(0, self.layout_box.findData(settings.layout)))
         self.offer_box.setChecked(settings.offers_session)
+        self.reuse_box.setChecked(settings.reuses_window)
         self.ask_box.setChecked(settings.asks_to_close)
         self.recents_box.setValue(settings.num_recents)
         self.filters_box.setValue(settings.num_filters)
