@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ckpt_gui.cli import many
 from ckpt_gui.cli.edit_options import decide
 from ckpt_gui.cli.options import add_model_options, belonging, count, place, policy, protected, report_file, size
 from ckpt_gui.cli.terminal import (
@@ -33,19 +34,23 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, check_page, failure_document, failure_json, sarif
 from ckpt_gui.core.report import status as plan_status
 from ckpt_gui.core.report.as_file import report_text
+from ckpt_gui.core.report.as_json import SCHEMA
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import Document, Figure, plain
 
 if TYPE_CHECKING:
     from ckpt_gui.core.scan import Scan
 
+MEANT = {OK: "clean", TROUBLE: "not clean", USAGE: "unreadable"}
 EXIT = {"clean": OK, "fixable": TROUBLE, "blocked": TROUBLE, "unreadable": USAGE}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
     parser.epilog = "exit status: 0 clean, 1 fixable or blocked, 2 unreadable"
-    parser.add_argument("path", metavar="PATH", type=place, help="a file, a folder or an index file; or its address")
+    parser.add_argument(
+        "path", metavar="PATH", nargs="+", type=place, help="a file, a folder, an index file, or its address; or several"
+    )
     parser.add_argument(
         "--against",
         metavar="REF",
@@ -65,7 +70,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check a path and print what was found."""
+    """Check each path and print what was found."""
+    if len(args.path) == 1:
+        return _run(argparse.Namespace(**(vars(args) | {"path": args.path[0], "found": None})))
+    if many.refused(args, "check", ("--report", "--take")):
+        return USAGE
+    args.found = []
+    status = many.each(args, MEANT, _run)
+    if args.json:
+        kept = tuple(name for path in args.path for name in belonging(path))
+        write_json(args.json, {"schema": SCHEMA, "checkpoints": args.found}, kept)
+    return status
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Check one path; of several, its result is kept for the JSON of all."""
     try:
         with progress_bar() as progress:
             source = open_checkpoint(args.path, config=args.config, take=args.take, progress=progress)
@@ -152,7 +171,9 @@ def _print(
     document: Callable[[], Document],
     kept: tuple[str, ...],
 ) -> None:
-    if args.json:
+    if args.json and args.found is not None:
+        args.found.append(value())
+    elif args.json:
         write_json(args.json, value(), kept)
     if args.json != "-":
         show(plain(document(), width()))

@@ -11,6 +11,7 @@ import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 
+from ckpt_gui.cli import many
 from ckpt_gui.cli.edit_options import add_metadata_option, decide
 from ckpt_gui.cli.fix_output import announce, left_sentence, refusal, refuse, tell_written, write_report
 from ckpt_gui.cli.options import (
@@ -26,6 +27,7 @@ from ckpt_gui.cli.options import (
     size,
 )
 from ckpt_gui.cli.terminal import (
+    CANCELLED,
     OK,
     TROUBLE,
     USAGE,
@@ -52,6 +54,8 @@ from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import Style, plain
 
+MEANT = {OK: "written and verified", TROUBLE: "refused or failed", USAGE: "unreadable", CANCELLED: "stopped"}
+ONE_ONLY = ("--report", "--take", "--adapter", "--overwrite")
 LOSSES = ("truncated", "damaged", "missing-tensor", "shard-missing")  # what salvaging goes on in spite of
 
 SALVAGED = "With --salvage the export goes on without them: it holds what is left, and is no whole model."
@@ -60,7 +64,13 @@ SALVAGED = "With --salvage the export goes on without them: it holds what is lef
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
     parser.epilog = "exit status: 0 written and verified, 1 refused or failed, 2 unreadable, 130 stopped"
-    parser.add_argument("path", metavar="PATH", type=place, help="a file, a folder or an index file; or its address")
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        nargs="+",
+        type=place,
+        help="file, folder, index file, or its address; of several, each gets a folder in OUT",
+    )
     parser.add_argument("-o", "--out", metavar="OUT", type=out_folder, help="the folder to write; absent or empty")
     parser.add_argument(
         "--to",
@@ -111,6 +121,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Write each path; of several, each into a folder of its own below OUT."""
+    if len(args.path) == 1:
+        return _run(argparse.Namespace(**(vars(args) | {"path": args.path[0]})))
+    if many.refused(args, "fix", ONE_ONLY):
+        return USAGE
+    if args.out is None:
+        return many.each(args, MEANT, _run)
+    return many.each(args, MEANT, _run, out=many.folders(args))
+
+
+def _run(args: argparse.Namespace) -> int:
     """Open, understand, show the steps, write."""
     if args.out is None and not args.dry_run:
         say("fix: name the folder to write with -o OUT, or look first with --dry-run.")
