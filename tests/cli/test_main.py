@@ -112,7 +112,7 @@ def test_what_comes_later_is_refused_by_name(run: Run, words: tuple[str, ...]) -
         ("check", "x", "--family", "nobody"),
         ("check", "x", "--heads", "0"),
         ("check", "x", "--sec", "y"),
-        ("check", "x", "\x1b[31m"),
+        ("check", "x", "--\x1b[31m"),
     ],
 )
 def test_usage_is_2_and_one_sentence(run: Run, words: tuple[str, ...]) -> None:
