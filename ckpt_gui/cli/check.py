@@ -49,7 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `check`."""
     parser.epilog = "exit status: 0 clean, 1 fixable or blocked, 2 unreadable"
     parser.add_argument(
-        "path", metavar="PATH", nargs="+", type=place, help="a file, a folder, an index file, or its address; or several"
+        "path",
+        metavar="PATH",
+        nargs="+",
+        type=place,
+        help="a file, a folder, an index file; its address; or several",
     )
     parser.add_argument(
         "--against",

@@ -123,11 +123,14 @@ def _handed_over(args: Any) -> bool:
     """Hand what is asked for to the program that runs already; return False if there is none, or it shall not be."""
     if args.screenshot or args.fresh or not _has_screen():
         return False
+    from ckpt_gui.core.remote.address import real_address  # the socket is private, and the other one hides it again
     from ckpt_gui.desktop.instance import Request, absolute, activation_token, address, hand_over
 
+    against = absolute(args.against) if args.against and os.path.exists(args.against) else args.against or ""
     request = Request(
-        tuple(absolute(path) for path in args.paths), args.select or "", args.filter or "", args.view or "",
-        args.against or "", args.new_window, activation_token(), absolute(args.plan) if args.plan else "",
+        tuple(real_address(absolute(path)) for path in args.paths), args.select or "", args.filter or "",
+        args.view or "", real_address(against), args.new_window, activation_token(),
+        absolute(args.plan) if args.plan else "",
     )  # fmt: skip
     return hand_over(address(), request)
 

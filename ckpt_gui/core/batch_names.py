@@ -6,6 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
+from urllib.parse import urlsplit
+
+from ckpt_gui.core.remote.address import is_url
 
 _SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(\.\w+)")
 
@@ -18,7 +21,7 @@ def distinct(paths: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     shards: dict[tuple[str, str], set[str]] = {}
-    each = list(dict.fromkeys(os.path.abspath(path) if "://" not in path else path for path in paths))
+    each = list(dict.fromkeys(path if is_url(path) else os.path.abspath(path) for path in paths))
     for path in each:
         if match := _SHARD.fullmatch(os.path.basename(path)):
             shards.setdefault((os.path.dirname(path), "".join(match.groups())), set()).add(path)
@@ -35,8 +38,10 @@ def folder_stem(path: str) -> str:
 
     >>> folder_stem("/m/last.pt"), folder_stem("/m/model/model.safetensors.index.json")
     ('last', 'model')
+    >>> folder_stem("https://host/m/last.pt?download=true")
+    'last'
     """
-    source = PurePath(os.path.abspath(path))
+    source = PurePath(urlsplit(path).path.rstrip("/") if is_url(path) else os.path.abspath(path))
     if source.name.endswith(".index.json"):
         source = source.parent
     return (source.name if os.path.isdir(source) or not source.suffix else source.stem) or "checkpoint"
@@ -65,13 +70,13 @@ def target_folders(paths: Sequence[str], layout: str, parent: str = "", taken: I
     Args:
         paths: The checkpoints.
         layout: What they become.
-        parent: Where the folders go; empty for beside each checkpoint.
+        parent: Where the folders go; empty for beside each checkpoint, and at home for those on servers.
         taken: Folders that are not free although they do not exist yet.
     """
     others = set(taken)
     found: dict[str, str] = {}
     for path in paths:
-        place = parent or os.path.dirname(_whole(path))
+        place = parent or (os.path.expanduser("~") if is_url(path) else os.path.dirname(_whole(path)))
         base = os.path.join(place, folder_stem(path) + folder_ending(layout))
         found[path] = free_folder(base, others.union(found.values()))
     return found

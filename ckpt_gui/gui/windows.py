@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
+from ckpt_gui.core.remote.address import admit
 from ckpt_gui.desktop.instance import Request
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.settings import Settings
@@ -87,16 +88,21 @@ class Windows:
 
     def take(self, request: Request, *, restore: bool = False) -> MainWindow | BatchWindow:
         """Do what a start of the program was asked for, the first or a later one; return the window that does it."""
-        if len(request.paths) > 1:
-            return self.add_batch(request.paths)
+        paths = [admit(path) for path in request.paths]  # from another process they come with their secrets
+        if len(paths) > 1:
+            batch = self.add_batch(paths)
+            if request.plan:
+                batch.queue.take_plan(request.plan)
+            return batch
         window = None if request.new_window else self._free()
         window = window or self.add(restore=restore)
-        if request.paths:
-            wanted = (request.select or None, request.filter or None, request.view or None, request.against or None)
+        if paths:
+            against = admit(request.against) if request.against else None
+            wanted = (request.select or None, request.filter or None, request.view or None, against)
             once(window, lambda: arrange(window, *wanted))
             if request.plan:
                 once(window, lambda: window.plan_keeper.load(request.plan))
-            window.open_path(request.paths[0])
+            window.open_path(paths[0])
         come_to_front(window, request.token)
         return window
 

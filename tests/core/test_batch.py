@@ -57,6 +57,8 @@ def test_no_two_exports_go_to_one_folder_and_none_to_what_is_there(tmp_path: Pat
     names = [Path(folder).name for folder in found.values()]
     assert names == ["b-hf-3", "b-hf-4", "d-hf"]
     assert target_folders(["/c/b.pt"], "same") == {"/c/b.pt": "/c/b-fixed"}
+    far = "https://host/m/far.safetensors?download=true"
+    assert target_folders([far], "hf") == {far: str(Path.home() / "far-hf")}
 
 
 def test_shards_that_are_not_all_named_stand_for_themselves() -> None:

@@ -17,12 +17,14 @@ from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.core.remote.address import real_address, redacted
 from ckpt_gui.desktop.instance import LONGEST, TAKEN, Request, hand_over
 from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui import arrivals as arrivals_module
 from ckpt_gui.gui import door as door_module
 from ckpt_gui.gui.arrivals import Arrivals
 from ckpt_gui.gui.door import Door
+from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.windows import Windows
@@ -225,6 +227,15 @@ def test_which_window_takes_a_request(windows: Windows, qtbot: QtBot, tmp_path: 
     fourth = windows.take(Request((sample,)))
     assert fourth is not first, "an edited plan is not lost"
     qtbot.waitUntil(lambda: len(windows.open) == 2 and windows.open[1].session.snapshot is not None, timeout=20_000)
+
+
+def test_secrets_come_over_and_are_not_shown(windows: Windows, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(MainWindow, "open_path", lambda _self, path: opened.append(path))
+    windows.take(Request(("https://me:secret@host/a.pt?sig=1",)))
+    assert opened == [redacted("https://me:secret@host/a.pt?sig=1")]
+    assert "secret" not in opened[0]
+    assert real_address(opened[0]) == "https://me:secret@host/a.pt?sig=1"
 
 
 def test_files_from_the_finder_are_taken(qapp: QApplication, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
