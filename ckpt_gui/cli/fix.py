@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from contextlib import nullcontext
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ckpt_gui.cli import many
@@ -116,6 +117,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
+    parser.add_argument(
+        "--cluster",
+        metavar="URL",
+        help="write the files on a cluster: dask://HOST:PORT, dask+file:FILE, mpi: or processes:N",
+    )
     add_metadata_option(parser)
     add_model_options(parser)
 
@@ -266,7 +272,7 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
     if args.nice:
         lower_priority()
     try:
-        with progress_bar() as progress:
+        with _executor(args) as executor, progress_bar() as progress:
             result = write_export(
                 export,
                 args.out,
@@ -277,6 +283,7 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
                 sha256=args.sha256,
                 resume=args.resume,
                 nice=args.nice,
+                executor=executor,
             )
     except CheckpointError as error:
         say_error(error)
@@ -284,3 +291,12 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
         return TROUBLE
     tell_written(args, export, result)
     return OK
+
+
+def _executor(args: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """Return the cluster that is asked for; without one the files are written here."""
+    if args.cluster is None:
+        return nullcontext()
+    from ckpt_gui.core.clusters import cluster
+
+    return cluster(args.cluster)

@@ -19,7 +19,7 @@ from ckpt_gui.core.text.words import read_bytes
 
 # Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
 LATER = (
-    "--cluster", "--nice", "--resume",
+    "--nice",
 )  # fmt: skip
 
 

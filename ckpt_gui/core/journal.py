@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,9 +139,8 @@ def with_kept(jobs: Sequence[ShardJob], found: Interrupted) -> tuple[ShardJob, .
     return tuple(dataclasses.replace(job, kept=found.done.get(job_digest(job))) for job in jobs)
 
 
-def clear(part: Path, jobs: Sequence[ShardJob]) -> None:
-    """Remove from an interrupted export's folder all but the files that were whole."""
-    kept = {job.name for job in jobs if job.kept is not None}
+def clear(part: Path, kept: Collection[str]) -> None:
+    """Remove from an export's folder all but some files, which are whole."""
     for path in list(part.iterdir()):
         if path.name in kept:
             continue

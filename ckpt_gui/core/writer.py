@@ -125,7 +125,7 @@ def write_export(
     results: list[ShardResult] = []
     try:
         with staged(target, found, lambda: resume and bool(results)) as part:
-            clear(part, jobs)
+            clear(part, {job.name for job in jobs if job.kept is not None})
             meter = Meter(2 * sum(job.nbytes for job in jobs), progress, cancelled, rest=Rest() if nice else None)
             keep = _notes(part, target, source, jobs, results)
             jobs = tuple(replace(job, folder=str(part), nice=nice) for job in jobs)
@@ -135,6 +135,7 @@ def write_export(
             else:
                 run_on(executor, jobs, part, meter, workers, keep)
             laps.lap("files")
+            clear(part, {JOURNAL, *(job.name for job in jobs)})  # what a worker that was lost has begun
             report = make_report(export, files, results)
             _write_small_files(part, export, report, index)
             (part / JOURNAL).unlink(missing_ok=True)

@@ -92,7 +92,7 @@ def test_help_and_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fix", "x", "-o", "y", "--cluster=z"),
+        ("fix", "x", "-o", "y", "--nice"),
     ],
 )
 def test_what_comes_later_is_refused_by_name(run: Run, words: tuple[str, ...]) -> None:

@@ -1,0 +1,125 @@
+"""Executors of clusters by URL: dask's, MPI's, or some processes of this machine.
+
+The files of an export are independent jobs (see `shards`), so any `concurrent.futures.Executor` can do them, wherever
+source and target can be reached under the same paths. This opens the ones that people have, sees that their workers
+run this version of the program, and says in a sentence what is wrong with them.
+
+    dask://HOST:PORT          a scheduler of dask.distributed
+    dask+file:PATH            the scheduler that a scheduler file tells of, as batch systems write it
+    mpi:                      the ranks of this MPI job, started by mpiexec with -m mpi4py.futures
+    processes:N               N processes here
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.version import version
+
+CONNECT_SECONDS = 20
+RETRIES = 3  # times a job is done again whose worker was lost
+CODE = "cluster-failed"
+KINDS = "dask://HOST:PORT, dask+file:SCHEDULER.json, mpi: or processes:N"
+
+
+@contextmanager
+def cluster(url: str) -> Iterator[Executor]:
+    """Open the executor that a URL names, and close it in the end.
+
+    Args:
+        url: See the module.
+
+    Yields:
+        The executor; a job whose worker is lost is done again by another.
+
+    Raises:
+        CheckpointError: There is no such cluster, a library for it is missing, its workers run another version of this
+            program, or too many of them were lost. The code is `cluster-failed`.
+    """
+    kind, _, rest = url.partition(":")
+    if kind == "dask" and rest.startswith("//") and len(rest) > 2:
+        opened = _dask(url, {"address": f"tcp:{rest.rstrip('/')}"})
+    elif kind == "dask+file" and rest:
+        opened = _dask(url, {"scheduler_file": rest})
+    elif kind == "mpi" and rest in ("", "//"):
+        opened = _mpi()
+    elif kind == "processes" and rest.isascii() and rest.isdigit() and int(rest) > 0:
+        opened = _processes(int(rest))
+    else:
+        raise CheckpointError(CODE, f"{safe_text(url, 200)} names no cluster.", fix=f"Give {KINDS}.")
+    with opened as executor:
+        yield executor
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[Executor]:
+    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def _dask(url: str, where: Mapping[str, Any]) -> Iterator[Executor]:
+    try:
+        import distributed
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        fix = 'Install it with: pip install "ckpt_gui[cluster]"'
+        raise CheckpointError(CODE, "dask.distributed is not installed here.", fix=fix) from error
+    try:
+        client = distributed.Client(**where, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        text = f"No dask scheduler answers at {safe_text(url, 200)}: {safe_text(str(error), 200)}."
+        raise CheckpointError(CODE, text, fix="See that it runs and can be reached from here.") from error
+    try:
+        _check_workers(client)
+        with client.get_executor(retries=RETRIES, pure=False) as executor:
+            yield executor
+    except KilledWorker as error:
+        text = "Workers of the cluster were lost again and again while they wrote a file: killed, or out of memory."
+        raise CheckpointError(CODE, text, fix="Give them more memory, or write smaller files.") from error
+    except CommClosedError as error:
+        text = f"The dask scheduler at {safe_text(url, 200)} was lost."
+        raise CheckpointError(CODE, text, fix="Run it again with --resume; files that are whole are kept.") from error
+    finally:
+        client.close(timeout=CONNECT_SECONDS)
+
+
+def _check_workers(client: Any) -> None:
+    """See that there are workers and that all of them run this version of the program.
+
+    Raises:
+        CheckpointError: They do not.
+    """
+    found = client.run(version, on_error="return")
+    if not found:
+        raise CheckpointError(CODE, "The dask scheduler has no workers.", fix="Start some, and run it again.")
+    odd = {name: said for name, said in found.items() if said != version()}
+    if odd:
+        name, said = next(iter(odd.items()))
+        lacks = f"can not import ckpt_gui ({safe_text(repr(said), 120)})"
+        what = f"runs version {said}" if isinstance(said, str) else lacks
+        text = f"The worker {safe_text(str(name), 100)} {what}; here it is version {version()}."
+        raise CheckpointError(CODE, text, fix="Install the same version on every worker.")
+
+
+@contextmanager
+def _mpi() -> Iterator[Executor]:
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPIPoolExecutor
+    except (ImportError, RuntimeError) as error:
+        fix = 'Install an MPI, and: pip install "ckpt_gui[mpi]"'
+        text = f"MPI can not be used here: {safe_text(str(error), 200)}."
+        raise CheckpointError(CODE, text, fix=fix) from error
+    if MPI.COMM_WORLD.Get_size() < 2:
+        text = "This MPI job has no ranks beside the first."
+        raise CheckpointError(CODE, text, fix="Start it with mpiexec -n 2 or more, and python -m mpi4py.futures.")
+    with MPIPoolExecutor() as pool:
+        yield pool
