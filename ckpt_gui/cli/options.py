@@ -17,11 +17,6 @@ from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text import shown
 from ckpt_gui.core.text.words import read_bytes
 
-# Options that are planned and not there yet: named, so that nobody thinks they were mistyped.
-LATER = (
-    "--nice",
-)  # fmt: skip
-
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, and which never guesses at a shortened option."""
@@ -32,12 +27,8 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the arguments; an option of a later version is refused by name."""
+        """Return the arguments; an option that there is not is refused by name."""
         known, unknown = self.parse_known_args(words)
-        for word in unknown:
-            name = word.partition("=")[0]
-            if name in LATER:
-                self.error(f"{name} is planned for a later version and not there yet.")
         if unknown:
             self.error(f"there is no option or argument {unknown[0]}.")
         return known

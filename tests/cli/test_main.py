@@ -92,19 +92,6 @@ def test_help_and_version(run: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fix", "x", "-o", "y", "--nice"),
-    ],
-)
-def test_what_comes_later_is_refused_by_name(run: Run, words: tuple[str, ...]) -> None:
-    status, out, err = run(*words)
-    assert (status, out) == (2, "")
-    assert "planned for a later version" in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
         ("check",),
         ("check", "x", "--nonsense"),
         ("check", "x", "--budget", "much"),
