@@ -55,6 +55,7 @@ def make_source(folder: Path, nbytes: int) -> Path:
     """Write a checkpoint of layers that all have other values."""
     folder.mkdir()
     rows = nbytes // (SHARDS * 2 * 1024)
+    every = np.arange(rows * 1024, dtype=np.uint32)
     tensors = {
         f"block.{n}.weight": (np.arange(rows * 1024, dtype=np.uint32) * (n + 3))
         .astype(np.uint16)
