@@ -150,7 +150,7 @@ def test_what_is_unfolded_is_kept_over_modes_filters_and_reloads(
     window.session.publish(snapshot_of(source()))
     qtbot.waitUntil(lambda: panel.view.tree.unfolded() == families)
     panel.set_mode("tree")
-    assert panel.view.tree.unfolded() == tree
+    qtbot.waitUntil(lambda: panel.view.tree.unfolded() == tree)
 
 
 def test_another_checkpoint_begins_anew(window: MainWindow, panel: TreePanel) -> None:

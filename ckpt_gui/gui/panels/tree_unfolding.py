@@ -11,7 +11,7 @@ from ckpt_gui.core.row_tree import Node
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
 
 MOST_UNASKED = 5_000  # rows that are unfolded without being asked about
-SLICE = 0.02  # seconds of work between two looks at what the user does
+SLICE = 0.02  # seconds of own work between two looks at what the user does
 
 
 class Unfolding(QObject):
@@ -62,8 +62,8 @@ class Unfolding(QObject):
 
     def _go_on(self) -> None:
         """Unfold for a moment: Qt's own way does not fetch what it does not know of, and does all in one go."""
-        keys, until = self._view.keys, time.monotonic() + SLICE
-        while self._pending and time.monotonic() < until:
+        keys, until = self._view.keys, time.thread_time() + SLICE
+        while self._pending and time.thread_time() < until:
             node = self._pending.pop()
             if self._names is None or keys.tree.prefix(node) in self._names:
                 self._view.unfold_one(keys.index_of(node))
