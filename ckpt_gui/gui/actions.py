@@ -61,6 +61,13 @@ ACTIONS: tuple[Spec, ...] = (
     Spec("open-file", "&Open file…", "open_file", (_Key.Open,), tip="Open a checkpoint file or an index"),
     Spec("open-folder", "Open &folder…", "open_folder", ("Ctrl+Shift+O",), tip="Open a folder of shards"),
     Spec(
+        "open-location",
+        "Open &location…",
+        "open_location",
+        ("Ctrl+Shift+L",),
+        tip="Open a checkpoint on a server by its address: hf://, https://, s3://, gs://, ssh://",
+    ),
+    Spec(
         "open-several",
         "Open se&veral…",
         "open_several",
@@ -312,8 +319,8 @@ ACTIONS: tuple[Spec, ...] = (
 # `-` is a line; a name in capitals is filled in by the window.
 MENUS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("&File", (
-        "new-window", "open-file", "open-folder", "open-several", "RECENTS", "restore-session", "open-sample", "-",
-        "reload", "choose-config", "close", "-", "quit",
+        "new-window", "open-file", "open-folder", "open-location", "open-several", "RECENTS", "restore-session",
+        "open-sample", "-", "reload", "choose-config", "close", "-", "quit",
     )),
     ("&Edit", ("UNDO", "-", "copy-rows", "copy-key", "copy-view", "-", "drop", "-", "find", "-", "settings")),
     ("&View", (

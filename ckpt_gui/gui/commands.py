@@ -9,9 +9,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.pages import HasDifferences, HasParts
+from ckpt_gui.gui.panels.location_dialog import LocationDialog
 from ckpt_gui.gui.panels.notices import Choice
 from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED
 from ckpt_gui.gui.plan_commands import PlanCommands
@@ -66,6 +68,13 @@ class Commands(PlanCommands):
         path = QFileDialog.getExistingDirectory(self._window, self.tr("Open a folder of shards"), self._folder())
         if path:
             self._window.open_path(path)
+
+    def open_location(self) -> None:
+        """Let the user name the address of a checkpoint on a server."""
+        dialog = LocationDialog(self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(self._window.open_path)
+        dialog.open()
 
     def open_several(self) -> None:
         """Let the user choose many checkpoints, and show the window for them; with none chosen they can be dropped."""
@@ -245,5 +254,6 @@ class Commands(PlanCommands):
 
     def _folder(self) -> str:
         window = self._window
-        path = Path(window.session.path or window.last_path or next(iter(window.settings.recents()), ""))
+        named = (window.session.path, window.last_path, *window.settings.recents())
+        path = Path(next((text for text in named if text and not is_url(text)), ""))
         return str(path if path.is_dir() else path.parent)

@@ -13,6 +13,7 @@ from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
@@ -63,7 +64,7 @@ def default_folder(path: str, layout: str) -> str:
     """
     beside = PurePath(target_folders([path], layout)[path])
     bundled = PurePath(resource(SAMPLE)).parent
-    if bundled not in PurePath(os.path.abspath(path)).parents:
+    if not is_url(path) and bundled not in PurePath(os.path.abspath(path)).parents:
         return str(beside)
     return target_folders([path], layout, os.path.expanduser("~"))[path]
 

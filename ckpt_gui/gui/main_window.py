@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 from ckpt_gui.core.batch_names import distinct
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
 from ckpt_gui.gui.commands import Commands
 from ckpt_gui.gui.file_watch import FileWatch
@@ -233,8 +234,9 @@ class MainWindow(QMainWindow):
         path = self.session.path or snapshot.source.path
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
         if self.pages.currentWidget() is not self.page_tabs:
-            if os.path.exists(path):
+            if os.path.exists(path) or is_url(path):
                 self.settings.add_recent(path)
+            if os.path.exists(path):
                 self.leftovers.look(path)
             self._show_page(self.page_tabs)
             self.tree_panel.view.setFocus()

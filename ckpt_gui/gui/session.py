@@ -18,11 +18,12 @@ from PySide6.QtGui import QUndoStack
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.edits import Rename
-from ckpt_gui.core.errors import Cancelled, Finding
+from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence, Step
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.remote.address import admit
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.decisions import AdapterChoice, Decisions, taken_again
 from ckpt_gui.gui.jobs import Job, JobManager
@@ -106,6 +107,11 @@ class Session(QObject):
             salvage: Whether only what is whole of a damaged file is wanted.
             take: Of several models in a folder, a file of the one that is wanted.
         """
+        try:
+            path = admit(str(path))  # from here on nothing knows what is secret in an address
+        except CheckpointError as error:
+            self.refused.emit(error)
+            return
         old = self._let_go()
         self.path, self._adapter_wanted, self._kept = str(path), adapter, None
         how = Opening(str(config or ""), self._layout, salvage, take)

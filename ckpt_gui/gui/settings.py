@@ -7,6 +7,8 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QSettings
 
+from ckpt_gui.core.remote.address import is_url
+
 NUM_RECENTS = 10
 NUM_TARGETS = 10
 NUM_FILTERS = 20
@@ -154,7 +156,7 @@ class Settings:
 
     def add_recent(self, path: str) -> None:
         """Put a path first."""
-        absolute = os.path.abspath(path)
+        absolute = path if is_url(path) else os.path.abspath(path)
         self._set("recents", [absolute, *(p for p in self.recents() if p != absolute)][: self.num_recents])
 
     def remove_recent(self, path: str) -> None:

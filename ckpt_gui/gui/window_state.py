@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan_file import plan_text
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import joined
 from ckpt_gui.gui.models.tree_columns import Mode
@@ -56,7 +57,7 @@ def state_of(window: MainWindow) -> WindowState | None:
     filtered = window.tree_panel.filter_box.text().strip()
     rows = window.tree_panel.view.selected_rows()
     return WindowState(
-        path=os.path.abspath(session.path),
+        path=session.path if is_url(session.path) else os.path.abspath(session.path),
         page=window.page_tabs.current_name,
         mode=window.tree_panel.chosen_mode,
         filter=filtered,

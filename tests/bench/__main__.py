@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import platformdirs
 from tests.bench import compile_package
 from tests.bench.measure import Row, command, fresh, job, printed
 from tests.bench.numbers import number_rows
+from tests.bench.remote import table as remote_table
 from tests.bench.shapes import SHAPES, make_hf
 from tests.bench.sparse import table as sparse_table
 from tests.bench.window import table as window_table
@@ -86,6 +88,9 @@ def main() -> int:
     print()
     for line in sparse_table(args.folder / "sparse", args.runs):
         print(line)
+    print()
+    with tempfile.TemporaryDirectory() as made:
+        print("\n".join(remote_table(Path(made))))
     if args.window:
         print()
         for line in window_table(args.folder, args.size, args.runs, ("123k", "500k")):

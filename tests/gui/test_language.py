@@ -66,6 +66,7 @@ def test_every_text_of_a_page_is_looked_up(qtbot: QtBot, qapp: QApplication, pag
         "show_legend",
         "explain_error",
         "show_about",
+        "open_location",
         "show_palette",
         "show_settings",
         "show_shortcuts",

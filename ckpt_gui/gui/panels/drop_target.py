@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
+
+from ckpt_gui.core.remote.address import is_url
 
 
 class DropTarget(QObject):
@@ -13,7 +15,7 @@ class DropTarget(QObject):
     Signals:
         hovered(there): Something that can be dropped is over the widget, or no longer.
         dropped(paths): It was dropped.
-        refused(): Something else was dropped: a text, or the address of a page.
+        refused(): Something else was dropped: a text.
     """
 
     hovered = Signal(bool)
@@ -29,14 +31,22 @@ class DropTarget(QObject):
         """Take files and folders, and answer everything else."""
         if isinstance(event, QDragEnterEvent):
             event.acceptProposedAction()  # what is no file too: only what is dropped can be answered
-            self.hovered.emit(any(url.isLocalFile() for url in event.mimeData().urls()))
+            self.hovered.emit(any(map(_place, event.mimeData().urls())))
             return True
         elif event.type() == QEvent.Type.DragLeave:
             self.hovered.emit(False)
         elif event.type() == QEvent.Type.Drop and isinstance(event, QDropEvent):
             self.hovered.emit(False)
-            paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+            paths = [place for url in event.mimeData().urls() if (place := _place(url))]
             event.acceptProposedAction()
             self.dropped.emit(paths) if paths else self.refused.emit()
             return True
         return super().eventFilter(watched, event)
+
+
+def _place(url: QUrl) -> str:
+    """Return the path of a file, or the address of something on a server; empty for anything else."""
+    if url.isLocalFile():
+        return url.toLocalFile()
+    text = url.toString(QUrl.ComponentFormattingOption.FullyEncoded)
+    return text if is_url(text) else ""
