@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ckpt_gui.core.config_fields import editable_fields
 from ckpt_gui.core.edits import FieldEdit
-from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.fields import field_of
+from ckpt_gui.core.export import Export
+from ckpt_gui.core.meta_config import META_DIMS
+from ckpt_gui.core.model_config import HF_DIMS
 from ckpt_gui.core.tensors import Source
-
-_WORD = re.compile(r"[a-z][a-z0-9_]*")
-# Sizes as findings call them → the fields that state them, in the config of Hugging Face and in Meta's.
-_SIZES: Mapping[str, tuple[str, ...]] = {
-    "vocab": ("vocab_size",), "hidden": ("hidden_size", "dim"), "ffn": ("intermediate_size", "hidden_dim"),
-    "heads": ("num_attention_heads", "n_heads"), "kv_heads": ("num_key_value_heads", "n_kv_heads"),
-    "layers": ("num_hidden_layers", "n_layers"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +32,6 @@ class FieldRow:
     told: bool = False
 
 
-def named_fields(finding: Finding, raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields of a config that a finding speaks of.
-
-    >>> found = Finding("config-mismatch", "warning", "config.json says: vocab 9, tensors 40.")
-    >>> named_fields(found, {"vocab_size": 9, "hidden_size": 8})
-    ('vocab_size',)
-    """
-    words = dict.fromkeys(_WORD.findall(finding.message))
-    sizes = (_SIZES.get(word, ()) if finding.code == "config-mismatch" else () for word in words)
-    told = [word for word in words if "_" in word]
-    return tuple(dict.fromkeys(name for name in (*told, *(n for names in sizes for n in names)) if name in raw))
-
-
 def config_of(source: Source) -> tuple[str, Mapping[str, Any]]:
     """Return what says what the model is, by the name of its file, as it is there."""
     sidecars = source.sidecars
@@ -66,15 +46,14 @@ def config_of(source: Source) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
-def config_rows(
-    raw: Mapping[str, Any], edited: Sequence[FieldEdit], findings: Iterable[Finding]
-) -> tuple[FieldRow, ...]:
-    """Return a row for each field of a config, nested ones too; those that findings name come first."""
-    told = {name for finding in findings for name in named_fields(finding, raw)}
+def config_rows(export: Export, edited: Sequence[FieldEdit]) -> tuple[FieldRow, ...]:
+    """Return a row for each field of the config, nested ones too; those that findings speak of come first."""
     edits = {edit.name: edit.value for edit in edited}
-    names = [*dict.fromkeys((*_leaves(raw), *edits))]
-    rows = [FieldRow(n, _shown(field_of(raw, n)), _shown(edits.get(n, field_of(raw, n))), n in told) for n in names]
-    return tuple(sorted(rows, key=lambda row: not row.told))
+    rows = [
+        FieldRow(field.name, _shown(field.value), _shown(edits.pop(field.name, field.value)), field.named)
+        for field in editable_fields(export)
+    ]
+    return (*rows, *(FieldRow(name, None, _shown(value)) for name, value in edits.items()))
 
 
 def metadata_rows(source: Source, edited: Sequence[FieldEdit]) -> tuple[FieldRow, ...]:
@@ -84,14 +63,16 @@ def metadata_rows(source: Source, edited: Sequence[FieldEdit]) -> tuple[FieldRow
     return tuple(FieldRow(n, before.get(n), edits.get(n, before.get(n))) for n in dict.fromkeys((*before, *edits)))
 
 
-def _leaves(raw: Mapping[str, Any], above: str = "") -> list[str]:
-    found: list[str] = []
-    for name, value in raw.items():
-        if isinstance(value, Mapping) and value and not above:
-            found += _leaves(value, f"{name}.")
-        else:
-            found.append(above + name)
-    return found
+def fields_of(export: Export, message: str) -> tuple[str, ...]:
+    """Return the fields of the config that findings speak of and that a sentence is about."""
+    named = [field.name for field in editable_fields(export) if field.named]
+    words = set(message.replace("`", " ").replace(",", " ").replace(".", " ").split())
+    return tuple(name for name in named if name in words or any(_is_size(word, name) for word in words))
+
+
+def _is_size(word: str, name: str) -> bool:
+    """Return True for a size as sentences call it, and the field that states it: `vocab` and `vocab_size`."""
+    return any(name in table.get(word, ()) for table in (HF_DIMS, META_DIMS))
 
 
 def _shown(value: str | None) -> str | None:

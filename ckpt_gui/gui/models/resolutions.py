@@ -5,51 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ckpt_gui.core.conflicts import Resolution, conflicts
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.plan import Step
 from ckpt_gui.gui.models.finding_actions import actions_for
 from ckpt_gui.gui.models.rule_list import rule_number
 
-MOST = 6  # tensors of a clash that are offered one by one
+Kind = Literal["action", "decide", "edit", "remove", "up", "down", "field"]
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
-    """One way out.
+class Way:
+    """One thing to do.
 
     Attributes:
-        kind: `action` triggers an action of the window; `drop` leaves a tensor out; `take` does a skipped step again;
-            `tie` lets the tied pair be as the layout wants it; `edit`, `remove`, `up` and `down` are for a rule,
-            `field` is for a field of the config.
-        value: Name of the action, full key of the tensor, id of the step, number of the rule, or name of the field.
-        text: What the button says; `{name}` stands for the key.
-        name: The key in it, if there is one.
+        kind: `action` triggers an action of the window; `decide` takes decisions; `edit`, `remove`, `up` and `down` are
+            for a rule, `field` is for fields of the config and the metadata.
+        text: What the button says.
+        value: Name of the action, or number of the rule.
+        decided: The decisions to take.
     """
 
-    kind: Literal["action", "drop", "take", "tie", "edit", "remove", "up", "down", "field"]
-    value: str
+    kind: Kind
     text: str
-    name: str = ""
+    value: str = ""
+    decided: Resolution | None = None
 
 
-def resolutions(finding: Finding, export: Export) -> tuple[Resolution, ...]:
-    """Return the ways out of a finding, the best first; none where only another file helps."""
-    ways = [Resolution("action", action.id, action.text) for action in actions_for(finding.code)]
-    if finding.code == "key-collision":
-        wanted = set(finding.keys)
-        refs = [ref for ref in export.plan.source.refs if ref.key in wanted or ref.full_key in wanted]
-        ways += [Resolution("drop", ref.full_key, "Leave out {name}", ref.full_key) for ref in refs[:MOST]]
-    if finding.code == "rope-permuted" and "permute" in export.plan.policy.skip:
-        ways.append(Resolution("take", "permute", "Reorder the rows after all"))
+def ways_out(finding: Finding, export: Export) -> tuple[Way, ...]:
+    """Return what can be done about a finding that blocks, the best first; nothing where only another file helps."""
+    ways = [Way("action", action.text, action.id) for action in actions_for(finding.code)]
     if finding.code == "missing-tensor" and export.plan.unmapped:
-        ways.append(Resolution("action", "map", "Map one of them…"))
-    if finding.code == "tied-conflict":
-        ways.append(Resolution("tie", "auto", "Decide as the layout wants it"))
-    return tuple(ways)
+        ways.append(Way("action", "Map one of them…", "map"))
+    found = (each.resolutions for each in conflicts(export) if each.finding == finding)
+    return (*ways, *(Way("decide", each.label, decided=each) for each in next(found, ())))
 
 
-def step_ways(step: Step, rules: int) -> tuple[Resolution, ...]:
+def step_ways(step: Step, rules: int) -> tuple[Way, ...]:
     """Return what can be done with a step that the user has made.
 
     Args:
@@ -57,11 +50,11 @@ def step_ways(step: Step, rules: int) -> tuple[Resolution, ...]:
         rules: How many rules there are.
     """
     if step.id in ("fields", "metadata"):
-        return (Resolution("field", "", "Edit…"),)
+        return (Way("field", "Edit…"),)
     number = rule_number(step.id)
     if number is None:
         return ()
-    ways = [Resolution("edit", str(number), "Edit…"), Resolution("remove", str(number), "Remove")]
-    ways += [Resolution("up", str(number), "Earlier")] if number > 0 else []
-    ways += [Resolution("down", str(number), "Later")] if number < rules - 1 else []
+    ways = [Way("edit", "Edit…", str(number)), Way("remove", "Remove", str(number))]
+    ways += [Way("up", "Earlier", str(number))] if number > 0 else []
+    ways += [Way("down", "Later", str(number))] if number < rules - 1 else []
     return tuple(ways)

@@ -53,7 +53,8 @@ def rule_names(plan: Plan) -> list[str]:
     depth = len(plan.section)
     inside = [ref for ref in plan.source.refs if ref.path[:depth] == plan.section]
     keys = [".".join(ref.path[depth:]) for ref in inside]
-    return [unwrap_keys(keys).names[key] for key in keys]
+    bare = unwrap_keys(keys).names
+    return [bare[key] for key in keys]
 
 
 def start_rule(plan: Plan, key: str) -> Rename:

@@ -12,7 +12,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import CheckpointCard
-from ckpt_gui.gui.models.field_rows import config_of, named_fields
+from ckpt_gui.gui.models.field_rows import fields_of
 from ckpt_gui.gui.models.finding_actions import actions_for
 from ckpt_gui.gui.panels.adapter_card import AdapterCard
 from ckpt_gui.gui.panels.checks_list import ChecksList
@@ -109,8 +109,8 @@ class CheckpointPanel(QScrollArea):
     def _add_fields(self, card: FindingCard) -> None:
         """Offer the editor for the fields of the config that a finding names."""
         snapshot = self._session.snapshot
-        raw = config_of(snapshot.source)[1] if snapshot is not None else {}
-        for name in named_fields(card.finding, raw)[:FIELDS_OFFERED]:
+        names = fields_of(snapshot.export, card.finding.message) if snapshot is not None else ()
+        for name in names[:FIELDS_OFFERED]:
             press = card.add_action(self.tr("Edit {field}…").format(field=name)).clicked
             press.connect(lambda _=False, name=name: self.field_wanted.emit(name))
 

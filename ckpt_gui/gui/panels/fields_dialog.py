@@ -30,8 +30,7 @@ class FieldsDialog(QDialog):
         super().__init__(parent)
         self._theme = theme
         self._origin, self._raw = config_of(snapshot.source)
-        findings = (*snapshot.export.findings, *snapshot.plan.findings)
-        rows = config_rows(self._raw, snapshot.decisions.policy.config, findings)
+        rows = config_rows(snapshot.export, snapshot.decisions.policy.config)
         self.setWindowTitle(self.tr("Metadata and config"))
         self.config, self.metadata = FieldsTable(theme), FieldsTable(theme)
         self.config.setAccessibleName(self.tr("Fields of the config"))

@@ -12,7 +12,7 @@ from ckpt_gui.gui.jobs import JobManager
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.models.plan_rows import PlanRow, sentence
-from ckpt_gui.gui.models.resolutions import Resolution
+from ckpt_gui.gui.models.resolutions import Way
 from ckpt_gui.gui.models.rule_list import rule_number
 from ckpt_gui.gui.panels.parts import FlowLayout, button, clear
 from ckpt_gui.gui.panels.plan_changes import ChangesTree
@@ -26,7 +26,7 @@ class StepDetail(QScrollArea):
     """Tells of one row.
 
     Signals:
-        way_chosen(resolution): A way out of what blocks was pressed.
+        way_chosen(way): A way out of what blocks was pressed.
     """
 
     way_chosen = Signal(object)
@@ -51,7 +51,7 @@ class StepDetail(QScrollArea):
         column.addStretch(1)
         self.setWidget(body)
 
-    def show_row(self, row: PlanRow | None, export: Export | None, ways: tuple[Resolution, ...] = ()) -> None:
+    def show_row(self, row: PlanRow | None, export: Export | None, ways: tuple[Way, ...] = ()) -> None:
         """Tell of a row of an export; without a row, that nothing has to be changed.
 
         Args:

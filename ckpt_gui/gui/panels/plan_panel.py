@@ -18,7 +18,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.fix_command import check_command, fix_command, unsayable
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import PlanRow
-from ckpt_gui.gui.models.resolutions import Resolution, resolutions, step_ways
+from ckpt_gui.gui.models.resolutions import Way, step_ways, ways_out
 from ckpt_gui.gui.panels.parts import button
 from ckpt_gui.gui.panels.plan_detail import StepDetail
 from ckpt_gui.gui.panels.plan_steps import StepList
@@ -208,13 +208,13 @@ class PlanPanel(QWidget):
             if step.id in ticked:
                 self.wishes.tick(step)
 
-    def _ways(self) -> tuple[Resolution, ...]:
+    def _ways(self) -> tuple[Way, ...]:
         """Return the ways out of the selected row."""
         row, snapshot = self.tree.row(), self._session.snapshot
         if row is None or snapshot is None:
             return ()
         if isinstance(row, Finding):
-            return resolutions(row, snapshot.export)
+            return ways_out(row, snapshot.export)
         return step_ways(row, len(snapshot.decisions.policy.renames))
 
     def _on_menu(self, point: QPoint) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 
 from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
 from ckpt_gui.core.plan import Step
-from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.plan_rows import asks_for_tick
-from ckpt_gui.gui.models.resolutions import Resolution
+from ckpt_gui.gui.models.resolutions import Way
 from ckpt_gui.gui.models.rule_list import with_rule_moved, without_rule
 from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.widgets.units import quoted
 
 
 class PlanWishes(QObject):
@@ -53,29 +52,23 @@ class PlanWishes(QObject):
         else:
             session.change_policy(skip=session.decisions.policy.skip ^ {step.id})
 
-    def resolve(self, way: Resolution) -> None:
-        """Take a way out."""
+    def resolve(self, way: Way) -> None:
+        """Do what a button or a line of the menu is for."""
         policy = self._session.decisions.policy
-        if way.kind == "drop":
-            policy = dataclasses.replace(policy, dropped=policy.dropped | {way.value})
-        elif way.kind == "take":
-            policy = dataclasses.replace(policy, skip=policy.skip - {way.value})
-        elif way.kind == "tie":
-            policy = dataclasses.replace(policy, tie=way.value)
-        elif way.kind == "remove":
-            policy = without_rule(policy, int(way.value))
-        elif way.kind in ("up", "down"):
-            policy = with_rule_moved(policy, int(way.value), -1 if way.kind == "up" else 1)
         if way.kind == "action":
             self.action_wanted.emit(way.value)
         elif way.kind == "edit":
             self.rule_wanted.emit(int(way.value))
         elif way.kind == "field":
             self.field_wanted.emit(way.value)
+        elif way.decided is not None:
+            self._session.decide(policy=way.decided.policy, target=way.decided.target)
+        elif way.kind == "remove":
+            self._session.decide(policy=without_rule(policy, int(way.value)))
         else:
-            self._session.decide(policy=policy)
+            self._session.decide(policy=with_rule_moved(policy, int(way.value), -1 if way.kind == "up" else 1))
 
-    def open_menu(self, ways: tuple[Resolution, ...], over: QWidget, point: QPoint) -> QMenu | None:
+    def open_menu(self, ways: tuple[Way, ...], over: QWidget, point: QPoint) -> QMenu | None:
         """Offer ways out in a menu; None where there are none."""
         if not ways:
             return None
@@ -87,6 +80,6 @@ class PlanWishes(QObject):
         return menu
 
 
-def words(way: Resolution) -> str:
+def words(way: Way) -> str:
     """Return what a way out is called."""
-    return said(way.text).format(name=way.name)
+    return quoted(way.text)
