@@ -232,7 +232,7 @@ ACTIONS: tuple[Spec, ...] = (
     ),
     Spec(
         "rule",
-        "Rename by an e&xpression…",
+        "Rename b&y an expression…",
         "add_rule",
         ("Ctrl+Shift+F2",),
         needs="open",
@@ -246,7 +246,7 @@ ACTIONS: tuple[Spec, ...] = (
         needs="open",
         tip="Change fields of the config and the metadata of an export",
     ),
-    Spec("save-plan", "Save pl&an…", "save_plan", ("Ctrl+S",), needs="open", tip="Save the fix plan as a file"),
+    Spec("save-plan", "Save pla&n…", "save_plan", ("Ctrl+S",), needs="open", tip="Save the fix plan as a file"),
     Spec("load-plan", "&Load plan…", "load_plan", ("Ctrl+L",), needs="open", tip="Take over a fix plan that was saved"),
     Spec(
         "preview",

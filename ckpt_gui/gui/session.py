@@ -6,26 +6,20 @@ Widgets hold no facts. They show the session's `Snapshot` and call its methods; 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QUndoStack
 
-from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
-from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan import Evidence, Step
-from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.plan import Evidence
 from ckpt_gui.core.remote.address import admit
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.gui.decisions import AdapterChoice, Decisions, taken_again
+from ckpt_gui.gui.deciding import Deciding
+from ckpt_gui.gui.decisions import Decisions, taken_again
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.open_adapters import OpenAdapters
 from ckpt_gui.gui.planning import Planning
@@ -34,15 +28,13 @@ from ckpt_gui.gui.snapshot import Opening, Snapshot, make_snapshot, open_snapsho
 from ckpt_gui.gui.undo import Decision
 
 
-class Session(QObject):
+class Session(Deciding):
     """One checkpoint in one window.
 
     Attributes:
         jobs: Where its long work runs.
-        snapshot: What is shown; None if nothing is open.
         path: What is open or being opened.
         current: The stored tensor that is selected in the tree, if any.
-        undo_stack: The decisions taken since opening.
         reference: What the checkpoint is compared with.
         scan_findings: What a scan of the values has found.
         preview: Whether the tree shows what would be written, in place of the file.
@@ -71,17 +63,13 @@ class Session(QObject):
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.jobs = jobs
-        self.snapshot: Snapshot | None = None
         self.path: str | None = None
         self.current: TensorRef | None = None
         self.scan_findings: tuple[Finding, ...] = ()
-        self.undo_stack = QUndoStack(self)
         self._evidence = Evidence()
         self.preview = False
         self._job: Job | None = None
         self._planning = Planning(jobs, self._planned, self._refuse)
-        self._wanted: Decisions | None = None  # taken, and not yet followed by a snapshot
-        self._first = Decisions()  # those of a checkpoint just opened
         self._kept: Decisions | None = None  # to be taken again once the same path is open anew
         self._adapter_wanted = ""
         self._layout = ""  # that an export goes to, where the user prefers one
@@ -143,35 +131,6 @@ class Session(QObject):
         """Stop opening."""
         self.jobs.cancel(self._job)
 
-    def decide(
-        self, *, policy: Policy | None = None, target: Target | None = None, adapter: AdapterChoice | None = None
-    ) -> None:
-        """Take a decision, which can be undone, and publish the snapshot that follows from it."""
-        if self.snapshot is not None:
-            old = self.decisions
-            chosen = (policy or old.policy, target or old.target, adapter or old.adapter)
-            self._push(dataclasses.replace(old, policy=chosen[0], target=chosen[1], adapter=chosen[2]))
-
-    def _push(self, decisions: Decisions) -> None:
-        if decisions != self.decisions:
-            self.undo_stack.push(Decision(self.follow, self.decisions, decisions))
-
-    def set_rule(self, rule: Rename, number: int | None) -> None:
-        """Decide for a rule: in the place of another, or after all others."""
-        rules = self.decisions.policy.renames
-        made = (*rules, rule) if number is None else (*rules[:number], rule, *rules[number + 1 :])
-        self.change_policy(renames=made)
-
-    def take_plan(self, policy: Policy, target: Target, base: Sidecars | None) -> None:
-        """Take over decisions that were saved, with the files of the base folder that they name."""
-        self.decide(policy=policy, target=dataclasses.replace(target, base=base))
-
-    def confirm(self, step: Step) -> None:
-        """Agree to a step that nothing proves, or take that back."""
-        if self.snapshot is not None:
-            agreed = self.decisions.confirmed ^ {(step.title, step.evidence)}
-            self._push(dataclasses.replace(self.decisions, confirmed=agreed))
-
     def compare_with(self, name: str) -> None:
         """Compare the checkpoint with another, a config or a known model, in a job; empty: with its own layout."""
         if self.snapshot is None:
@@ -186,21 +145,6 @@ class Session(QObject):
         """Open an adapter in a job, and decide that it be merged."""
         self._adapters.open(path, lambda choice: self.decide(adapter=choice), self.refused.emit)
 
-    def unmerge(self) -> None:
-        """Decide that no adapter be merged."""
-        if self.snapshot:
-            self._push(dataclasses.replace(self.decisions, adapter=None))
-
-    def change_policy(self, **changes: Any) -> None:
-        """Take a decision that changes some fields of the policy."""
-        if self.snapshot:
-            self.decide(policy=dataclasses.replace(self.decisions.policy, **changes))
-
-    def change_target(self, **changes: Any) -> None:
-        """Take a decision that changes some fields of the target."""
-        if self.snapshot:
-            self.decide(target=dataclasses.replace(self.decisions.target, **changes))
-
     def set_preview(self, wanted: bool) -> None:
         """Let the tree show what would be written; or the file again."""
         if wanted == self.preview or self.snapshot is None:
@@ -210,13 +154,6 @@ class Session(QObject):
             self.follow(self._wanted)
         else:
             self._planning.start(partial(with_preview, self.snapshot, wanted), len(self.snapshot.source.refs))
-
-    @property
-    def unsaved(self) -> bool:
-        """True if the plan was edited, beyond what to write it as, and is not as it was opened, saved or exported."""
-        now, first = self.decisions, self._first
-        edited = (now.policy, now.adapter) != (first.policy, first.adapter)
-        return self.snapshot is not None and edited and not self.undo_stack.isClean()
 
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
@@ -257,11 +194,6 @@ class Session(QObject):
         if findings != self.scan_findings:
             self.scan_findings = findings
             self.scanned.emit()
-
-    @property
-    def decisions(self) -> Decisions:
-        """The latest decisions, followed by a snapshot or not yet."""
-        return self._wanted or (self.snapshot.decisions if self.snapshot else Decisions())
 
     def follow(self, decisions: Decisions) -> bool:
         """Publish what follows from decisions; in a job if the checkpoint is large. Return False if it is refused."""
