@@ -9,18 +9,17 @@ opens a window of its own.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import socket
 import stat
-import struct
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import socket
 
 VERSION = 1
 LONGEST = 1 << 18  # bytes of a message: ten thousand paths fit
@@ -83,6 +82,8 @@ def address(environment: Mapping[str, str] = os.environ) -> str:
     Args:
         environment: Tells the screen: a window on another one helps nobody.
     """
+    import hashlib  # like socket and tempfile not before the window is painted
+
     screen = [environment.get(name, "") for name in ("WAYLAND_DISPLAY", "DISPLAY", "QT_QPA_PLATFORM")]
     name = "ckpt-gui-" + hashlib.sha256("\0".join([*screen, str(VERSION)]).encode()).hexdigest()[:12]
     if sys.platform == "win32":
@@ -113,6 +114,8 @@ def hand_over(where: str, request: Request) -> bool:
 
 
 def _ask_socket(where: str, message: bytes) -> bool:
+    import socket
+
     if not stat.S_ISSOCK(os.lstat(where).st_mode):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
@@ -135,6 +138,9 @@ def _ask_pipe(where: str, message: bytes) -> bool:
 
 def _same_user(line: socket.socket) -> bool:
     """Return whether this user's process is at the other end, where the system can tell; the folder is private."""
+    import socket
+    import struct
+
     option: Any = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True
@@ -145,6 +151,8 @@ def _same_user(line: socket.socket) -> bool:
 
 def _private_folder(environment: Mapping[str, str]) -> Path | None:
     """Return a folder of this user that nobody else may enter."""
+    import tempfile
+
     given = environment.get("XDG_RUNTIME_DIR", "")
     if given and _is_private(Path(given)):
         return Path(given)

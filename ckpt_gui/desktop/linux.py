@@ -8,9 +8,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ckpt_gui.desktop.resources import resource
+from ckpt_gui.desktop.resources import APP, resource
 
-APP = "org.ckpt_gui.CkptGui"
 PNG_SIZES = (16, 22, 24, 32, 48, 64, 128, 256, 512)
 DESKTOP = f"applications/{APP}.desktop"
 # Bundled file → its place below the folder of shared data.

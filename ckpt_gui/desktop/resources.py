@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+APP = "org.ckpt_gui.CkptGui"  # as desktops name it
 SAMPLE = "sample/tiny-llama-compiled.pt"
 ICON = "icons/ckpt-gui.svg"
 

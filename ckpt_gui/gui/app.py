@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 from ckpt_gui.core.batch_names import distinct
 from ckpt_gui.desktop.instance import Request
-from ckpt_gui.desktop.linux import APP
-from ckpt_gui.desktop.resources import ICON, resource
+from ckpt_gui.desktop.resources import APP, ICON, resource
 from ckpt_gui.gui import language
 from ckpt_gui.gui.arrivals import Arrivals
 from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder

@@ -36,6 +36,7 @@ class Commands(PlanCommands):
         start.open_sample.connect(self.open_sample)
         start.explain_error.connect(self.explain_error)
         start.open_path.connect(window.open_path)
+        start.open_beside.connect(window.window_wanted)
         start.session_wanted.connect(self.restore_session)
         error.again.connect(self.reload)
         error.other.connect(self.open_file)

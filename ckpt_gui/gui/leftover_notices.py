@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject
 
-from ckpt_gui.core.journal import Interrupted
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, remove
 from ckpt_gui.core.text import plural
@@ -25,6 +24,7 @@ from ckpt_gui.gui.panels.notices import Choice
 from ckpt_gui.gui.wording import human_bytes
 
 if TYPE_CHECKING:
+    from ckpt_gui.core.journal import Interrupted
     from ckpt_gui.gui.main_window import MainWindow
 
 CUT = 100  # bytes of a target's name that are in the name of what it leaves

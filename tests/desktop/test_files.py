@@ -14,10 +14,10 @@ import pytest
 
 from ckpt_gui.cli.main import main
 from ckpt_gui.desktop import linux, windows
-from ckpt_gui.desktop.resources import resource
+from ckpt_gui.desktop.resources import APP, resource
 
 MIME = "{http://www.freedesktop.org/standards/shared-mime-info}"
-ENTRY = f"{linux.APP}.desktop"
+ENTRY = f"{APP}.desktop"
 SAMPLE = resource("sample/tiny-llama-compiled.pt")
 
 
@@ -41,15 +41,15 @@ def test_the_desktop_entry_is_valid() -> None:
 
 
 def test_the_metainfo_is_valid() -> None:
-    words = [tool("appstreamcli"), "validate", "--no-net", resource(f"{linux.APP}.metainfo.xml")]
+    words = [tool("appstreamcli"), "validate", "--no-net", resource(f"{APP}.metainfo.xml")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_entry_metainfo_and_mime_types_agree() -> None:
     types = entry(resource(ENTRY))["Desktop Entry"]["MimeType"].rstrip(";").split(";")
-    defined = [each.get("type") for each in ET.parse(resource(f"{linux.APP}.mime.xml")).iter(f"{MIME}mime-type")]
-    provided = [each.text for each in ET.parse(resource(f"{linux.APP}.metainfo.xml")).iter("mediatype")]
+    defined = [each.get("type") for each in ET.parse(resource(f"{APP}.mime.xml")).iter(f"{MIME}mime-type")]
+    provided = [each.text for each in ET.parse(resource(f"{APP}.metainfo.xml")).iter("mediatype")]
     assert sorted(types) == sorted(map(str, defined)) == sorted(map(str, provided))
     assert entry(resource(ENTRY))["Desktop Entry"]["Exec"] == "ckpt-gui %F"
 
@@ -119,7 +119,7 @@ def test_files_are_known_by_name_and_by_content(tmp_path: Path, name: str, conte
     update = tool("update-mime-database")
     data = tmp_path / "data"
     (data / "mime" / "packages").mkdir(parents=True)
-    shutil.copy(resource(f"{linux.APP}.mime.xml"), data / "mime" / "packages")
+    shutil.copy(resource(f"{APP}.mime.xml"), data / "mime" / "packages")
     subprocess.run([update, data / "mime"], check=True, capture_output=True)
     path = tmp_path / name
     path.write_bytes(SAMPLE.read_bytes()[:4096] if content == b"sample" else content or b"x")

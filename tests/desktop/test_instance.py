@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,7 +108,7 @@ def test_the_place_is_private_and_belongs_to_the_screen(tmp_path: Path, monkeypa
         assert address(run | {"DISPLAY": ":0"}).startswith(str(tmp_path) + os.sep)
     assert address(run | {"DISPLAY": ":0"}) != address(run | {"DISPLAY": ":1"}) or not address(run)
     tmp_path.chmod(0o755)  # others may look in: not there
-    monkeypatch.setattr(instance.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     found = instance._private_folder(run)
     assert found == tmp_path / f"ckpt-gui-{os.getuid()}"
     assert found.stat().st_mode & 0o777 == 0o700

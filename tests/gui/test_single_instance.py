@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QUrl
 from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.remote.address import real_address, redacted
@@ -248,3 +248,21 @@ def test_files_from_the_finder_are_taken(qapp: QApplication, qtbot: QtBot, monke
     qtbot.wait(10)  # the door is tried, and there is no place for it
     qapp.removeEventFilter(arrivals)
     arrivals.deleteLater()
+
+
+def test_a_recent_checkpoint_opens_in_a_window_of_its_own(windows: Windows, qtbot: QtBot) -> None:
+    windows._settings.add_recent(str(resource(SAMPLE)))
+    first = windows.add()
+    (action,) = [
+        action
+        for opener in first.start_page.findChildren(QPushButton)
+        for action in opener.actions()
+        if action.text() == "Open in a new window"
+    ]
+    action.trigger()
+    assert len(windows.open) == 2
+    qtbot.waitUntil(lambda: windows.open[1].session.snapshot is not None, timeout=20_000)
+    assert first.session.path is None
+    windows.open[1].actions_by_id["new-window"].trigger()
+    assert len(windows.open) == 3
+    qtbot.waitUntil(lambda: windows.open[2].session.snapshot is not None, timeout=20_000)

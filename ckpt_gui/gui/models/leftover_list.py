@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ckpt_gui.core.journal import Interrupted, read_journal
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, leftovers
 from ckpt_gui.core.text import human_bytes, plural
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.journal import Interrupted
 
 
 def folders_to_look_in(opened: str | None, targets: Iterable[str]) -> tuple[Path, ...]:
@@ -32,6 +35,8 @@ def find_leftovers(folders: Iterable[Path], kept: Collection[str]) -> tuple[Left
 
 def to_resume(found: Iterable[Leftover]) -> Interrupted | None:
     """Return the last of them that has whole files to go on from; for a job: it reads files."""
+    from ckpt_gui.core.journal import read_journal  # and with it what writes: the first window does not wait for it
+
     read = [read_journal(one) for one in found if not one.is_old]
     return max((one for one in read if one and one.done), key=lambda one: one.leftover.modified, default=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QIcon, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QAction, QIcon, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -28,6 +28,7 @@ class StartPage(QScrollArea):
         open_sample(): The user wants to try the sample.
         explain_error(): The user wants to know what a message means.
         open_path(path): The user chose a recent one.
+        open_beside(path): The user wants a recent one in a window of its own.
         session_wanted(): The user wants to open again what was open last time.
     """
 
@@ -36,6 +37,7 @@ class StartPage(QScrollArea):
     open_sample = Signal()
     explain_error = Signal()
     open_path = Signal(str)
+    open_beside = Signal(str)
     session_wanted = Signal()
 
     def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None) -> None:
@@ -184,6 +186,10 @@ class StartPage(QScrollArea):
         opener.setAccessibleName(self.tr("Open {}").format(safe_text(path)))
         opener.setEnabled(there)
         opener.clicked.connect(lambda: self.open_path.emit(path))
+        beside = QAction(self.tr("Open in a new window"), opener)
+        beside.triggered.connect(lambda: self.open_beside.emit(path))
+        opener.addAction(beside)
+        opener.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         line.addWidget(opener)
         where = ElidedLabel()
         where.setProperty("tone", "muted")
