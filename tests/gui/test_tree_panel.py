@@ -181,7 +181,7 @@ def test_extra_tensors_can_be_left_out_and_others_cannot(qtbot: QtBot, qapp: QAp
     menu = QMenu()
     qtbot.addWidget(menu)
     panel.view.menu_opening.emit(menu, panel.view.selected_rows())
-    assert [action.text() for action in menu.actions()][-1] == "Leave out of the export"
+    assert "Leave out of the export" in [action.text() for action in menu.actions()]
     window.actions_by_id["drop"].trigger()
     assert session.snapshot.decisions.policy.dropped == {"_orig_mod.odd"}
     assert all(entry.ref.key != "_orig_mod.odd" for entry in session.snapshot.export.entries)

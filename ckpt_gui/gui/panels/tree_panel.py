@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedLayout, QVBoxLay
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.filtering import FilterError, Query, replaced
-from ckpt_gui.core.row_tree import Node, RowTree
+from ckpt_gui.core.row_tree import Node
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.models.key_looks import AFTER, BESIDE, EXPECTED, KEY, KeyLooks
 from ckpt_gui.gui.models.list_model import ListModel
 from ckpt_gui.gui.models.overview import group
-from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM, Mode
+from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.models.tree_model import TreeModel
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.parts import button, label
@@ -26,18 +26,16 @@ from ckpt_gui.gui.panels.tree_figures import TreeFigures
 from ckpt_gui.gui.panels.tree_filter import FilterRun, Found, find
 from ckpt_gui.gui.panels.tree_heads import TreeHeads
 from ckpt_gui.gui.panels.tree_menu import TreeMenu
+from ckpt_gui.gui.panels.tree_modes import TreeModes
 from ckpt_gui.gui.panels.tree_selection import TreeSelection
 from ckpt_gui.gui.panels.tree_strip import TreeStrip
 from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED, Unfolding, rows_below
-from ckpt_gui.gui.panels.tree_view import FIRST_ROWS
 from ckpt_gui.gui.panels.tree_views import KeyViews
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.trouble_line import TroubleLine
 from ckpt_gui.gui.widgets.units import GRID
-
-MOST_OPEN = 1_000  # lines that a filter unfolds: some 500 hits and the groups around them
 
 
 class TreePanel(QWidget):
@@ -61,9 +59,6 @@ class TreePanel(QWidget):
         self.search = FilterRun(session.jobs, self)
         self.only = ""  # what the keys that are shown have in common
         self._select_first = False  # once the filter has run
-        self._chosen: dict[bool, Mode] = {}  # by the user: with a filter, and without
-        self._shown: tuple[Mode, bool] = ("flat", True)  # mode, and whether there is a filter
-        self._unfolded: dict[Mode, set[str]] = {}  # names of groups, as they were without a filter
         self._path: str | None = None  # of what is shown, or is being read again
         self.looks = KeyLooks(theme, self)
         self._build()
@@ -114,6 +109,7 @@ class TreePanel(QWidget):
         self.selection = TreeSelection(self.view)
         self.copying = TreeCopy(self.view, self._session.jobs)
         self.unfolding = Unfolding(self.view.tree)
+        self.modes = TreeModes(self.view, self.unfolding)
         self.menu = TreeMenu(self.view, self.copying, self.unfolding)
         self.dropping = Dropping(self._session, self.view)
         self.strip = TreeStrip(self.view, self._theme)
@@ -140,12 +136,12 @@ class TreePanel(QWidget):
     @property
     def mode(self) -> Mode:
         """In which way the keys are shown."""
-        return self._shown[0]
+        return self.modes.shown[0]
 
     @property
     def chosen_mode(self) -> str:
         """How the user wants the keys without a filter; empty if that was left to their number."""
-        return self._chosen.get(False, "")
+        return self.modes.chosen
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a snapshot's diff; what was selected and unfolded stays so."""
@@ -162,24 +158,19 @@ class TreePanel(QWidget):
         """Show what the filter lets pass."""
         snapshot = self._session.snapshot
         if snapshot is not None:
-            self.search.run(snapshot.shown, self.filter_box.text(), self._modes(len(snapshot.shown.rows)))
-
-    def _modes(self, tensors: int) -> dict[bool, Mode]:
-        """Return how to show the keys, with a filter and without: as the user chose, or as suits their number."""
-        usual: dict[bool, Mode] = {False: "families" if tensors >= FAMILIES_FROM else "tree", True: "flat"}
-        return usual | self._chosen
+            self.search.run(snapshot.shown, self.filter_box.text(), self.modes.wanted(len(snapshot.shown.rows)))
 
     def _show_found(self, found: Found) -> None:
         self.trouble.say("")
         self.filter_box.show_error("")
-        self._keep_unfolded()
+        self.modes.keep()
         self.selection.hold()
-        self._shown = (found.mode, found.filtered)
+        self.modes.shown = (found.mode, found.filtered)
         if found.tree is None:
             self.view.show_list(found.index, found.hits.rows)
         else:
             self.view.show_tree(found.tree)
-            self._unfold(found.tree)
+            self.modes.unfold(found.tree)
         self._stack.setCurrentIndex(1 if found.filtered and not found.hits.rows else 0)
         self.search.prepare(found.index)
         self.bar.show_mode(found.mode)
@@ -189,26 +180,10 @@ class TreePanel(QWidget):
         if self._select_first:
             self.select_first()
 
-    def _keep_unfolded(self) -> None:
-        mode, filtered = self._shown
-        if not filtered and mode != "flat" and self.view.keys.rowCount() and not self.unfolding.running:
-            self._unfolded[mode] = self.view.tree.unfolded()
-
-    def _unfold(self, tree: RowTree) -> None:
-        """Unfold what was unfolded; with a filter, all that it lets pass if that is not too much."""
-        mode, filtered = self._shown
-        if filtered:
-            few = tree.root.size <= MOST_OPEN // 2
-            self.view.tree.unfold_first(tree, MOST_OPEN if few else FIRST_ROWS, members=few)
-        elif self._unfolded.get(mode):
-            self.unfolding.restore(self._unfolded[mode])
-        else:
-            self.view.tree.unfold_first(tree)
-
     def _on_refused(self, index: CheckpointIndex, error: FilterError) -> None:
         """Say what is wrong with the filter; what is shown stays, unless it is of an older snapshot."""
         if index is not self.selection.index:
-            mode = self._modes(len(index.rows))[self.search.keys is not None]
+            mode = self.modes.wanted(len(index.rows))[self.search.keys is not None]
             self._show_found(find(index, Query(), self.search.keys, mode))
         self.filter_box.show_error(error.message, unfinished=error.unfinished)
 
@@ -241,7 +216,7 @@ class TreePanel(QWidget):
     def set_mode(self, mode: Mode) -> None:
         """Show the keys in another way; with a filter and without, each stays as it was chosen."""
         filtered = bool(self.filter_box.text().strip()) or self.search.keys is not None
-        self._chosen[filtered] = mode
+        self.modes.choose(mode, filtered=filtered)
         self.apply_filter()
 
     def select_first(self) -> None:
@@ -316,9 +291,7 @@ class TreePanel(QWidget):
         self.search.forget()
         self.figures.stop()
         self._path = None
-        self._unfolded.clear()
-        self._chosen.pop(True, None)
-        self._shown = ("flat", True)
+        self.modes.forget()
         self.view.clear()
         self.selection.forget()
 
