@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core import batch as core_batch
@@ -26,6 +26,7 @@ from ckpt_gui.gui.batch_window import BatchWindow
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.windows import Windows
+from tests.gui import pseudo
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample"
 
@@ -254,3 +255,22 @@ def test_the_decisions_of_a_plan_hold_for_all(window: BatchWindow, qtbot: QtBot,
     assert "plan" in refused.args[0]
     window.queue.take_plan("")
     assert window.queue.policy == Policy()
+
+
+def test_every_text_is_looked_up(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    with pseudo.brackets(qapp):
+        window = BatchWindow(Settings(), Theme(qapp, "light"))
+        window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+        qtbot.addWidget(window)
+        window.show()
+        (tmp_path / "bad.pt").write_text("no checkpoint")
+        looked(window, qtbot, [*runs(tmp_path / "in", "one.pt"), str(tmp_path / "bad.pt")])
+        window.table.setCurrentIndex(window.table.rows_model.index(0, 0))
+        assert {text for _, text in pseudo.texts_of(window) if pseudo.english(text)} == set()
+
+
+def test_every_control_has_a_name(window: BatchWindow) -> None:
+    controls = window.findChildren(QAbstractButton) + window.findChildren(QComboBox)
+    shown = [it for it in controls if it.isVisibleTo(window)]
+    assert len(shown) >= 9
+    assert [it for it in shown if not it.accessibleName()] == []

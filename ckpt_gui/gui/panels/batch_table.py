@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.batch_rows import BATCH_STYLES, BatchRow, as_table, columns
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
@@ -65,7 +66,11 @@ class BatchModel(QAbstractTableModel):
             return row.texts()[column]
         if role == Qt.ItemDataRole.AccessibleTextRole:
             texts = row.texts()
-            return texts[column] if column else f"{BATCH_STYLES[row.state].word}, {', '.join(filter(None, texts[1:]))}"
+            return (
+                texts[column]
+                if column
+                else f"{said(BATCH_STYLES[row.state].word)}, {', '.join(filter(None, texts[1:]))}"
+            )
         if role == Qt.ItemDataRole.ForegroundRole and column == STATE:
             return self._theme.color(BATCH_STYLES[row.state].colour)
         if role == Qt.ItemDataRole.ToolTipRole:
