@@ -284,6 +284,7 @@ def test_a_finding_that_names_a_field_leads_to_it(qtbot: QtBot, qapp: QApplicati
     buttons = [each for each in window.checkpoint_panel.findChildren(QPushButton) if each.text() == "Edit vocab_size…"]
     qtbot.mouseClick(buttons[0], Qt.MouseButton.LeftButton)
     dialog = dialog_of(window, FieldsDialog)
+    assert not any("hidden" in each.text() for each in buttons)
     assert dialog.config.currentItem() is not None
     assert dialog.config.item(0, 0).text() == "vocab_size"  # type: ignore[union-attr]
     dialog.reject()
@@ -391,3 +392,11 @@ def test_the_program_starts_with_a_plan(qtbot: QtBot, qapp: QApplication, tmp_pa
     qtbot.waitUntil(lambda: window.session.decisions.policy.tie == "keep", timeout=10_000)
     assert window.session.decisions.target.layout == "torchtune"
     windows.close_all()
+
+
+def test_a_key_in_a_finding_names_no_field(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    folder = llama_folder(tmp_path / "m", config={**CONFIG, "layers": 1}, without="up_proj")
+    window = window_on(qtbot, qapp, folder, "tensors")
+    (card,) = [each for each in window.checkpoint_panel.finding_cards if each.finding.code == "missing-tensor"]
+    assert "layers.0" in card.finding.message
+    assert [each.text() for each in card.findChildren(QPushButton)] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from ckpt_gui.core.export import Export
 from ckpt_gui.core.meta_config import META_DIMS
 from ckpt_gui.core.model_config import HF_DIMS
 from ckpt_gui.core.tensors import Source
+
+_KEY = re.compile(r"`[^`]*\.[^`]*`")  # a name of a tensor has dots; what its parts are called says nothing of fields
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def metadata_rows(source: Source, edited: Sequence[FieldEdit]) -> tuple[FieldRow
 def fields_of(export: Export, message: str) -> tuple[str, ...]:
     """Return the fields of the config that findings speak of and that a sentence is about."""
     named = [field.name for field in editable_fields(export) if field.named]
-    words = set(message.replace("`", " ").replace(",", " ").replace(".", " ").split())
+    words = set(_WORD.findall(_KEY.sub("", message)))
     return tuple(name for name in named if name in words or any(_is_size(word, name) for word in words))
 
 
