@@ -191,7 +191,14 @@ class HasRuns(Protocol):
 
 
 class Run(Protocol):
-    """A file whose bytes the system copies."""
+    """A file whose bytes can be read past the end of a tensor, and copied by the system."""
+
+    def pread_into(self, offset: int, out: memoryview) -> None:
+        """Fill `out` with the bytes from `offset` on.
+
+        Raises:
+            CheckpointError: The file ended early, changed, or cannot be read.
+        """
 
     def copy_to(self, offset: int, count: int, fd: int, place: int) -> int:
         """Copy bytes to `place` of another file; return how many were, 0 where the system does no such thing."""
@@ -264,12 +271,12 @@ class Source:
         Raises:
             CheckpointError: The file cannot be read.
         """
-        run = self._run(ref)
+        run = self.run_of(ref)
         return run[1] if run else None
 
     def copy_run(self, ref: TensorRef, start: int, count: int, fd: int, place: int) -> int:
         """Have the system copy bytes of a tensor to `place` of another file; return how many it has, perhaps none."""
-        run = self._run(ref)
+        run = self.run_of(ref)
         return run[0].copy_to(run[1] + start, count, fd, place) if run else 0
 
     def clone_run(self, ref: TensorRef, fd: int, place: int) -> int:
@@ -277,7 +284,7 @@ class Source:
 
         Its first and last bytes, which do not fill a block of the disk, are copied.
         """
-        run = self._run(ref)
+        run = self.run_of(ref)
         if run is None or (run[1] - place) % DISK_BLOCK:
             return 0
         file, origin = run
@@ -291,7 +298,8 @@ class Source:
         whole &= file.copy_to(origin + tail, rest, fd, place + tail) == rest if rest else True
         return ref.nbytes if whole else 0
 
-    def _run(self, ref: TensorRef) -> tuple[Run, int] | None:
+    def run_of(self, ref: TensorRef) -> tuple[Run, int] | None:
+        """Return the local file and where in it a tensor begins; None if it is not one run of bytes there, as it is."""
         reader = self.readers[ref.file]
         return reader.run_of(ref) if isinstance(reader, HasRuns) else None
 

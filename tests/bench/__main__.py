@@ -1,25 +1,24 @@
 """Measure opening, exporting and numbers against cp, cat, torch and safetensors, in turn and in fresh processes.
 
 `python -m tests.bench [--size 1b] [--runs 5] [--no-window] [--folder DIR]` prints a table of medians and ratios, and
-adds a line for the run to `DIR/results.jsonl`. For a fair pair the old output is deleted first in both.
+adds a line for the run and the version to `DIR/results.jsonl`; what is worse than in the last run of that size is said.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 
 from tests.bench import compile_package
-from tests.bench.measure import Row, command, fresh, job, printed
+from tests.bench.exports import export_rows
+from tests.bench.measure import Row, command, job, printed
 from tests.bench.numbers import number_rows
 from tests.bench.remote import table as remote_table
+from tests.bench.results import record
 from tests.bench.shapes import SHAPES, make_hf
 from tests.bench.sparse import table as sparse_table
 from tests.bench.window import table as window_table
@@ -37,31 +36,12 @@ def twin(path: Path, work: Path) -> Path:
 def rows(hf: Path, meta: Path, work: Path, workers: str) -> list[Row]:
     """Return what is measured."""
     weights, pth = hf / "model.safetensors", meta / "consolidated.00.pth"
-    out, copy = work / "out", work / "copy"
-
-    def export(source: Path, layout: str) -> Callable[[], dict[str, Any]]:
-        return lambda: job("export", str(source), fresh(out), layout, workers)
-
-    def cp(source: Path) -> Callable[[], dict[str, Any]]:
-        return lambda: command("sh", "-c", f"cp '{source}' '{fresh(copy)}' && sync '{copy}'")
-
-    writing = ("plan", "write")
     return [
         Row("open .pth, process, against torch.load(mmap)", lambda: job("open_ours", str(pth)),
             lambda: job("open_torch", str(pth)), 0.05),
         Row("open .safetensors, process, against safe_open", lambda: job("open_ours", str(weights)),
             lambda: job("open_safetensors", str(weights)), 1.0),
-        Row("export HF → same (rename), before verification, against cp + sync", export(weights, "same"), cp(weights),
-            1.2, writing),
-        Row("export HF → same, verified, process, against cp + sync", export(weights, "same"), cp(weights),
-        2.0), Row("export Meta → HF (permute, drop tied), before verification, against cp + sync", export(meta, "hf"),
-            cp(weights), 1.2, writing),
-        Row("export Meta → HF, verified, process, against cp + sync", export(meta, "hf"), cp(weights), 2.0),
-        Row("export HF → Meta .pth (with CRC), before verification, against cp + sync", export(hf, "meta"), cp(pth),
-        1.4,
-            writing),
-        Row("export HF → same, verified, process, against safetensors load + save", export(weights, "same"),
-            lambda: job("load_and_save", str(weights), fresh(copy)), 0.6),
+        *export_rows(hf, meta, work, workers),
         Row("diff --values of two equal files, process, against cmp",
             lambda: job("compare", str(weights), str(twin(weights, work)), workers),
             lambda: command("cmp", str(weights), str(twin(weights, work))), 1.0),
@@ -95,9 +75,8 @@ def main() -> int:
         print()
         for line in window_table(args.folder, args.size, args.runs, ("123k", "500k")):
             print(line)
-    record = {"size": args.size, "runs": args.runs, "ratios": {row.title: round(row.ratio(), 3) for row in table}}
-    with (args.folder / "results.jsonl").open("a") as file:
-        file.write(json.dumps(record) + "\n")
+    for line in record(args.folder, args.size, args.runs, table):
+        print(line)
     return 0
 
 

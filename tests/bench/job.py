@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def export(source: str, folder: str, layout: str, workers: str) -> dict[str, float]:
+def export(source: str, folder: str, layout: str, workers: str, dtype: str = "keep") -> dict[str, float]:
     """Export with our writer; return the seconds of writing and of verifying."""
     from ckpt_gui.core.export import Target
     from ckpt_gui.core.formats import open_checkpoint
@@ -19,7 +19,7 @@ def export(source: str, folder: str, layout: str, workers: str) -> dict[str, flo
     from ckpt_gui.core.writer import write_export
 
     with open_checkpoint(source) as opened:
-        result = write_export(retarget(understand(opened), Target(layout)), folder, workers=int(workers))
+        result = write_export(retarget(understand(opened), Target(layout, dtype=dtype)), folder, workers=int(workers))
     return dict(result.phases)
 
 
@@ -68,6 +68,38 @@ def load_and_save(source: str, target: str) -> dict[str, float]:
 
     begun = time.perf_counter()
     save_file(dict(load_file(source)), target, metadata={"format": "pt"})
+    return {"write": time.perf_counter() - begun}
+
+
+def torch_save(source: str, target: str) -> dict[str, float]:
+    """Write a torch file the usual way, from one that is mapped into memory."""
+    import torch
+
+    begun = time.perf_counter()
+    torch.save(torch.load(source, mmap=True, weights_only=True), target)
+    return {"write": time.perf_counter() - begun}
+
+
+def transformers_save(source: str, target: str) -> dict[str, float]:
+    """Load and save with transformers."""
+    from transformers import AutoModelForCausalLM
+
+    begun = time.perf_counter()
+    AutoModelForCausalLM.from_pretrained(source, dtype="auto").save_pretrained(target)
+    return {"write": time.perf_counter() - begun}
+
+
+def torchtune_convert(source: str, target: str) -> dict[str, float]:
+    """Convert Meta's file to Hugging Face's names with torchtune."""
+    import torch
+    from safetensors.torch import save_file
+    from torchtune.models.convert_weights import meta_to_tune, tune_to_hf
+
+    begun = time.perf_counter()
+    params = json.loads(Path(source, "params.json").read_text(encoding="utf-8"))
+    state = meta_to_tune(torch.load(Path(source, "consolidated.00.pth"), mmap=True, weights_only=True))
+    made = tune_to_hf(state, params["n_heads"], params["n_kv_heads"], params["dim"])
+    save_file({key: tensor.contiguous().clone() for key, tensor in made.items()}, target)
     return {"write": time.perf_counter() - begun}
 
 
@@ -141,6 +173,9 @@ JOBS: dict[str, Callable[..., dict[str, float]]] = {
     "open_safetensors": open_safetensors,
     "compare": compare,
     "load_and_save": load_and_save,
+    "torch_save": torch_save,
+    "transformers_save": transformers_save,
+    "torchtune_convert": torchtune_convert,
     "figures_ours": figures_ours,
     "figures_numpy": figures_numpy,
     "figures_torch": figures_torch,

@@ -41,6 +41,10 @@ class Row:
         """Return the median over the pairs."""
         return statistics.median(self._ours(a) / b["wall"] for a, b in self.runs)
 
+    def peak(self) -> float:
+        """Return the most memory that a run of ours has held, in MiB."""
+        return float(max(a.get("peak_mib", 0) for a, _ in self.runs))
+
     def _ours(self, run: dict[str, Any]) -> float:
         return sum(run[p] for p in self.phase) if self.phase else run["wall"]
 
@@ -49,10 +53,9 @@ class Row:
         ours, peer = (
             statistics.median(v) for v in zip(*((self._ours(a), b["wall"]) for a, b in self.runs), strict=True)
         )
-        peak = max(a.get("peak_mib", 0) for a, _ in self.runs)
         ratio = self.ratio()
         verdict = "met" if ratio <= self.target else "MISSED"
-        figures = f"{ours:.3f} s | {peer:.3f} s | {ratio:.2f} | ≤ {self.target} | {verdict} | {peak:.0f} MiB"
+        figures = f"{ours:.3f} s | {peer:.3f} s | {ratio:.2f} | ≤ {self.target} | {verdict} | {self.peak():.0f} MiB"
         return f"| {self.title} | {figures} |"
 
 

@@ -11,6 +11,7 @@ from ckpt_gui.core.stats.counting import prepare
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
 from ckpt_gui.core.stats.single import stats_under
+from ckpt_gui.core.stats.tiny import window_stats, windows
 from ckpt_gui.core.tensors import Source, TensorRef
 
 if TYPE_CHECKING:
@@ -43,17 +44,26 @@ def many_stats(
         CheckpointError: The bytes of a tensor can not be read.
     """
     places = {ref.place: ref for ref in refs}
+    together = [] if bins else windows(source, places.values())
     shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
     prepare(shared.total)
     with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="stats") as pool:
-        futures: dict[tuple[object, ...], Future[TensorStats]] = {
-            place: pool.submit(stats_under, source, ref, bins, shared.watch(ref), cache)
-            for place, ref in places.items()
-        }
         try:
-            found = {place: future.result() for place, future in futures.items()}
+            found: dict[tuple[object, ...], TensorStats] = {}
+            for some in pool.map(lambda window: window_stats(window, shared), together):
+                found |= some
+            futures: dict[tuple[object, ...], Future[TensorStats]] = {
+                place: pool.submit(stats_under, source, ref, bins, shared.watch(ref), cache)
+                for place, ref in places.items()
+                if place not in found
+            }
+            found |= {place: future.result() for place, future in futures.items()}
         except BaseException:
             shared.stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return tuple(dataclasses.replace(found[ref.place], key=ref.key) for ref in refs)
+    return tuple(_named(found[ref.place], ref.key) for ref in refs)
+
+
+def _named(stats: TensorStats, key: str) -> TensorStats:
+    return stats if stats.key == key else dataclasses.replace(stats, key=key)

@@ -26,7 +26,7 @@ class Moments:
         self.mean = self.deviation = self.square_sum = 0.0
         self.low: float | None = None
         self.high: float | None = None
-        self.fits = dict.fromkeys(_narrower(dtype), True)
+        self.fits = dict.fromkeys(narrower(dtype), True)
         self._kept: list[Floats] | None = [] if numel <= SMALL else None
         self._sketch = None if numel <= SMALL else np.zeros(BUCKETS, dtype=np.int64)
         self._odd = numel % 2 if dtype == "fp4" else 0
@@ -74,7 +74,7 @@ class Moments:
     def _note_fits(self, raw: Array) -> None:
         """Forget the narrower types that do not hold these elements exactly; most fail at the first block."""
         for name in [name for name, holds in self.fits.items() if holds]:
-            self.fits[name] = _holds(raw, self.dtype, name)
+            self.fits[name] = holds_exactly(raw, self.dtype, name)
 
     def _join(self, number: int, mean: float, deviation: float) -> None:
         total, delta = self.number + number, mean - self.mean
@@ -159,11 +159,12 @@ class Moments:
             raise ValueError("the counts are not those of this tensor")
 
 
-def _narrower(dtype: str) -> tuple[str, ...]:
+def narrower(dtype: str) -> tuple[str, ...]:
+    """Return the narrower float types whose fit is told of a type."""
     return {"fp32": ("bf16", "fp16"), "fp64": ("fp32",)}.get(dtype, ())
 
 
-def _holds(raw: Array, dtype: str, narrow: str) -> bool:
+def holds_exactly(raw: Array, dtype: str, narrow: str) -> bool:
     """Return True if a narrower float type holds every element exactly; infinities and NaN do not count."""
     if narrow == "bf16":
         return not raw.view(np.uint16)[0::2].any()

@@ -55,6 +55,19 @@ class SharedWatch:
             self.stopped = True
         return self.stopped
 
+    def add(self, nbytes: int) -> None:
+        """Count bytes that are done.
+
+        Raises:
+            Cancelled: The user asked for it.
+        """
+        if self.asked():
+            raise Cancelled
+        with self._lock:
+            self.done += nbytes
+            if self._progress is not None:
+                self._progress(self.label, min(self.done, self.total), self.total)
+
     def watch(self, ref: TensorRef) -> Watch:
         """Return a watch over one tensor that adds to the whole."""
         before = 0

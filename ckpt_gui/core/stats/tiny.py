@@ -1,0 +1,146 @@
+"""The figures of tiny tensors, many at once: a model of experts has 100,000 norms and biases, and each costs a look.
+
+Neighbours in a file are read together, and those of one type and size are looked at as rows of one array; what is not
+finite in all its elements is left to the usual way. The figures are those of `Moments`, to the last digit or the one
+before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckpt_gui.core.stats.distribution import EXACT
+from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, decode
+from ckpt_gui.core.stats.figures import QUANTILES, TensorStats
+from ckpt_gui.core.stats.moments import holds_exactly, narrower
+from ckpt_gui.core.stats.reading import SharedWatch
+from ckpt_gui.core.tensors import HasRuns, Run, Source, TensorRef
+
+TINY = 1 << 13  # bytes
+LEAST = 16  # neighbours that are worth it
+WINDOW = 1 << 20  # bytes that are read at once
+GAP = 1 << 16  # bytes between two neighbours that are read for nothing
+DTYPES = ("bf16", "fp16", "fp32", "fp64")
+Place = tuple[object, ...]
+
+
+class Window(NamedTuple):
+    """Tiny tensors that lie close together in a file.
+
+    Attributes:
+        file: The file.
+        begin: Where the first begins.
+        places: Where each begins in the file.
+        refs: The tensors.
+    """
+
+    file: Run
+    begin: int
+    places: Sequence[int]
+    refs: Sequence[TensorRef]
+
+
+def windows(source: Source, refs: Iterable[TensorRef]) -> list[Window]:
+    """Return the tiny tensors of a source that can be read together."""
+    by_file: dict[str, list[TensorRef]] = defaultdict(list)
+    for ref in refs:
+        if ref.dtype in DTYPES:
+            by_file[ref.file].append(ref)
+    found: list[Window] = []
+    for name, own in by_file.items():
+        reader = source.readers[name]
+        if not isinstance(reader, HasRuns):  # asked once a file: with protocols that takes its time
+            continue
+        tiny = (ref for ref in own if 0 < ref.nbytes <= TINY and ref.key not in source.blocks)
+        rows = [(run[1], ref, run[0]) for ref in tiny if (run := reader.run_of(ref)) is not None]
+        found += _cut(sorted(rows, key=lambda row: row[0]))
+    return found
+
+
+def _cut(rows: list[tuple[int, TensorRef, Run]]) -> Iterator[Window]:
+    first = 0
+    for i, (at, ref, file) in enumerate(rows):
+        end = at + ref.nbytes
+        last = i + 1 == len(rows)
+        if not last and rows[i + 1][0] - end <= GAP and rows[i + 1][0] + TINY - rows[first][0] <= WINDOW:
+            continue
+        some = rows[first : i + 1]
+        if len(some) >= LEAST:
+            yield Window(file, some[0][0], [row[0] for row in some], [row[1] for row in some])
+        first = i + 1
+
+
+def window_stats(window: Window, watch: SharedWatch) -> dict[Place, TensorStats]:
+    """Return the figures of a window's tensors by place; those with NaN or infinities are left out.
+
+    Raises:
+        Cancelled: The watch says so.
+        CheckpointError: The file cannot be read.
+    """
+    end = max(at + ref.nbytes for at, ref in zip(window.places, window.refs, strict=True))
+    data = np.empty(end - window.begin, dtype=np.uint8)
+    window.file.pread_into(window.begin, data.data)
+    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for i, ref in enumerate(window.refs):
+        alike[ref.dtype, ref.nbytes].append(i)
+    found: dict[Place, TensorStats] = {}
+    for (dtype, nbytes), rows in alike.items():
+        begins = np.array([window.places[i] for i in rows]) - window.begin
+        raw = data[begins[:, None] + np.arange(nbytes)]
+        found |= _of_rows(raw, dtype, [window.refs[i] for i in rows])
+    watch.add(sum(ref.nbytes for ref in window.refs if ref.place in found))
+    return found
+
+
+def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef]) -> dict[Place, TensorStats]:
+    """Return the figures of tensors of one type and size, one a row."""
+    values = decode(raw.reshape(-1), dtype).reshape(len(refs), -1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        good = np.isfinite(values.sum(axis=1)) & np.isfinite(values).all(axis=1)
+    raw, values = raw[good], values[good]
+    if not len(values):
+        return {}
+    size = values.shape[1]
+    with np.errstate(over="ignore"):
+        mean = values.mean(axis=1)
+        centred = values - mean[:, None]
+        deviation = np.einsum("ij,ij->i", centred, centred)
+        squares = np.einsum("ij,ij->i", values, values)
+    ordered = np.sort(values, axis=1)
+    low, high = ordered[:, 0], ordered[:, -1]
+    zeros = size - np.count_nonzero(values, axis=1)
+    at = np.maximum(np.ceil(np.array(QUANTILES) * size).astype(int) - 1, 0)
+    columns: tuple[list[Any], ...] = (
+        low.tolist(), high.tolist(), mean.tolist(), deviation.tolist(), squares.tolist(), zeros.tolist(),
+        np.count_nonzero((values == 0) & np.signbit(values), axis=1).tolist(),
+        (np.count_nonzero(np.abs(values) < SMALLEST_NORMAL[dtype], axis=1) - zeros).tolist(),
+        (1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)).tolist(),
+        ordered[:, at].tolist(), _fits(raw, dtype),
+    )  # fmt: skip
+    kept = [ref for ref, fine in zip(refs, good.tolist(), strict=True) if fine]
+    return {ref.place: _stats(ref, *row) for ref, row in zip(kept, zip(*columns, strict=True), strict=True)}
+
+
+def _stats(
+    ref: TensorRef, low: float, high: float, mean: float, deviation: float, squares: float, zeros: int, negative: int,
+    subnormals: int, distinct: int, quantiles: list[float], fits: tuple[str, ...],
+) -> TensorStats:  # fmt: skip
+    return TensorStats(
+        ref.key, ref.dtype, ref.shape, ref.numel, low, high, mean, math.sqrt(deviation / ref.numel),
+        math.sqrt(squares), max(abs(low), abs(high)), zeros, negative, subnormals, distinct=distinct,
+        quantiles=tuple(zip(QUANTILES, quantiles, strict=True)), caption=EXACT, fits=fits,
+    )  # fmt: skip
+
+
+def _fits(raw: Array, dtype: str) -> list[tuple[str, ...]]:
+    """Return the narrower types that hold each row exactly."""
+    names = narrower(dtype)
+    if not names:
+        return [()] * len(raw)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [tuple(name for name in names if holds_exactly(row, dtype, name)) for row in raw]
