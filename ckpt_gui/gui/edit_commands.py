@@ -128,7 +128,3 @@ class EditCommands(HelpCommands):
 
     def _plan_name(self) -> str:
         return self._window.plan_keeper.suggested()
-
-    def copy_plan_command(self) -> None:
-        """Copy the command that does what the plan does."""
-        self._window.plan_panel.copy_command()

@@ -129,7 +129,7 @@ def test_decisions_are_followed_beside_a_reference(window: MainWindow, qtbot: Qt
     with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
         window.session.change_policy(tie="keep")
     assert states(window)[NORM] == "differs", "what is understood anew is compared anew"
-    window.plan_panel._copy_command()
+    window.plan_panel.copy_command()
     check, fix = QGuiApplication.clipboard().text().splitlines()
     assert check.startswith("ckpt-gui check ")
     assert check.endswith(f" --against {tmp_path / 'other'}")
