@@ -10,6 +10,7 @@ from typing import Any
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.niceness import Rest
+from ckpt_gui.core.remote.watch import adopt, current
 
 Progress = Callable[[str, int, int], None]
 
@@ -62,7 +63,7 @@ class Meter:
 
 def run_jobs(job: Callable[[Any], None], items: Sequence[Any], meter: Meter, workers: int) -> None:
     """Run a job for every item on some workers; the first failure stops the others and is raised."""
-    with ThreadPoolExecutor(max(workers, 1)) as pool:
+    with ThreadPoolExecutor(max(workers, 1), initializer=adopt, initargs=(current(),)) as pool:
         futures = [pool.submit(job, item) for item in items]
         try:
             for future in as_completed(futures):

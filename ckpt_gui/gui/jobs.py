@@ -18,6 +18,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, Signal
 
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.remote.watch import watching
 
 PROGRESS_INTERVAL = 0.05
 Work = Callable[["Job"], Any]
@@ -69,7 +70,8 @@ class Job(QRunnable):
         error: BaseException | None = None
         self._carrier.begun.emit(self)
         try:
-            result = self._work(self)
+            with watching(None, self.cancelled):  # so that a server that does not answer is not waited for
+                result = self._work(self)
         except Exception as caught:  # noqa: BLE001 - shown to the user at the job's place, with its trace
             error = caught
             error.__notes__ = [f"while: {self.title}"]

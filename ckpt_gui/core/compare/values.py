@@ -21,6 +21,7 @@ from ckpt_gui.core.compare.result import Row, Side
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import template
+from ckpt_gui.core.remote.watch import adopt, current
 
 COMPARED = ("fits", "dtype", "renamed", "vocab", "untied", "tied")  # states that values can tell more of
 STOPPED = "the comparison was stopped"
@@ -54,7 +55,9 @@ class Wanted:
 def compare_values(a: Side, b: Side, rows: Sequence[Row], wanted: Wanted) -> tuple[tuple[Row, ...], bool]:
     """Return the rows with what their values tell, and whether it was stopped before the end."""
     work = _Work(a, b, rows, wanted)
-    with ThreadPoolExecutor(max(wanted.workers, 1), thread_name_prefix="compare") as pool:
+    with ThreadPoolExecutor(
+        max(wanted.workers, 1), thread_name_prefix="compare", initializer=adopt, initargs=(current(),)
+    ) as pool:
         for _ in pool.map(work.take, work.waiting):
             pass
     if not work.stopped.is_set():

@@ -155,6 +155,9 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], *, remote: bool) ->
                 watch.check()
                 wait_for([future], timeout=POLL)
             yield future.result()
+    except BaseException:
+        watch.stopped = True
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -13,6 +13,7 @@ from concurrent.futures import TimeoutError as NotYet
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.remote.faults import Fault
 from ckpt_gui.core.remote.watch import Watch
 
@@ -72,9 +73,11 @@ def wait(future: Future[T], watch: Watch, seconds: float) -> T:
         except NotYet:
             if future.done():  # the work itself raised a TimeoutError
                 raise
-            if watch.cancelled is not None and watch.cancelled():
+            try:
+                watch.check()
+            except Cancelled:
                 future.cancel()
-            watch.check()
+                raise
             if begun is None and future.running():
                 begun = time.monotonic()
             if begun is not None and time.monotonic() - begun > seconds:

@@ -39,7 +39,7 @@ class Store(Protocol):
     lists: bool  # True if folders can be listed; otherwise names are tried one by one
 
     def open(self, url: str, head: int) -> Opened:
-        """Return what there is to know of a file, and perhaps its first bytes."""
+        """Return what there is to know of a file, perhaps with its first bytes; for a `head` of 1 as it is just now."""
 
     def read(self, url: str, stat: Stat, start: int, end: int) -> bytes:
         """Return the bytes [start, end) of a file that is still as `stat` says."""

@@ -31,6 +31,7 @@ class Watch:
         nbytes: Bytes that came so far.
         listings: Names by folder, so that a folder is listed once.
         ready: Files that were looked for and found, by address; taken by who opens them.
+        stopped: True once what was opened is given up, whoever did so: threads that still wait shall end.
     """
 
     progress: Progress | None = None
@@ -39,6 +40,7 @@ class Watch:
     nbytes: int = 0
     listings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ready: dict[str, Blob | None] = field(default_factory=dict)
+    stopped: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, requests: int, nbytes: int) -> None:
@@ -52,7 +54,7 @@ class Watch:
 
     def check(self) -> None:
         """Raise `Cancelled` once the user wants it to stop."""
-        if self.cancelled is not None and self.cancelled():
+        if self.stopped or (self.cancelled is not None and self.cancelled()):
             raise Cancelled
 
 
@@ -62,6 +64,11 @@ _CURRENT: ContextVar[Watch | None] = ContextVar("ckpt_gui_remote_watch", default
 def current() -> Watch:
     """Return the opening in work; one that nobody looks at where there is none."""
     return _CURRENT.get() or Watch()
+
+
+def adopt(watch: Watch) -> None:
+    """Have this thread, a worker of a pool, stop waiting for servers when the job that made the pool is stopped."""
+    _CURRENT.set(watch)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.core.roles import EMBEDDING, HEAD, Role, role_of
 from ckpt_gui.core.scan.judge import judge
 from ckpt_gui.core.scan.judge_values import is_zero_weight
@@ -69,7 +70,9 @@ def scan(
     prepare(state.total)
     initial = initial_std(plan)
     found: dict[int, TensorScan] = {}
-    with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="scan") as pool:
+    with ThreadPoolExecutor(
+        max(workers, 1), thread_name_prefix="scan", initializer=adopt, initargs=(current(),)
+    ) as pool:
         futures: dict[Future[TensorScan], int] = {
             pool.submit(_one, plan, task, state, cache, initial): number for number, task in enumerate(tasks)
         }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.core.stats.counting import prepare
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
@@ -47,7 +48,9 @@ def many_stats(
     together = [] if bins else windows(source, places.values())
     shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
     prepare(shared.total)
-    with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="stats") as pool:
+    with ThreadPoolExecutor(
+        max(workers, 1), thread_name_prefix="stats", initializer=adopt, initargs=(current(),)
+    ) as pool:
         try:
             found: dict[tuple[object, ...], TensorStats] = {}
             for some in pool.map(lambda window: window_stats(window, shared), together):

@@ -10,7 +10,10 @@ import pytest
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.remote.blocks import CACHE
+from ckpt_gui.core.remote.watch import watching
+from ckpt_gui.core.scan import scan
 from tests import builders
 from tests.core.models import config, save, save_shards, state, stored
 
@@ -140,3 +143,34 @@ def test_a_folder_whose_name_has_a_dot(tmp_path: Path, server, serve) -> None:
     with open_checkpoint(serve(tmp_path / "Llama-3.2-1B", "/Llama-3.2-1B")) as there:
         assert there.is_folder
         assert there.files[0].name == "model.safetensors"
+
+
+def test_giving_up_ends_the_threads_that_wait(tmp_path: Path, server, serve) -> None:
+    save_shards(tmp_path / "m", state(), 3, config=config())
+    url = serve(tmp_path / "m")
+    server.misbehave("slow")
+
+    def stop(text: str, done: int, total: int) -> None:
+        if server.requests_of(".safetensors"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_checkpoint(url, progress=stop)
+    waiting = [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
+    for thread in waiting:
+        thread.join(1.5)  # the server would take three seconds
+    assert not any(thread.is_alive() for thread in waiting)
+
+
+def test_the_workers_of_a_job_that_is_stopped_wait_for_no_server(tmp_path: Path, server, serve) -> None:
+    values = np.arange(1 << 20, dtype=np.float32).reshape(1024, 1024)
+    (tmp_path / "m.safetensors").write_bytes(builders.safetensors_bytes({"a": values, "b": values + 1}))
+    stopped = threading.Event()
+    with open_checkpoint(f"{serve(tmp_path)}/m.safetensors") as there:
+        server.misbehave("slow")
+        threading.Timer(0.3, stopped.set).start()
+        before = len(server.asked)
+        with watching(None, stopped.is_set):
+            found = scan(normalise(there), workers=2)
+        assert not found.complete
+        assert len(server.asked) - before <= 4  # and no more tries
