@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ckpt_gui.core.entry import Entry, carried
+from ckpt_gui.core.entry import Entry, carried, changing
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.mxfp4_ops import DecodeMxfp4
 from ckpt_gui.core.passes.check import stored_name
@@ -30,12 +30,12 @@ def as_plain(plan: Plan, dtype: str) -> Plan:
 
 def with_plain_mxfp4(plan: Plan) -> Plan:
     """Return the plan as that of a plain model if its MXFP4 weights are decoded; else the same one."""
-    return as_plain(plan, "bf16") if any(map(_is_mxfp4, plan.entries)) else plan
+    return as_plain(plan, "bf16") if any(map(_is_mxfp4, changing(plan.entries))) else plan
 
 
 def with_codes(plan: Plan) -> Plan:
     """Return the plan with MXFP4 codes and scales as they are stored, for an export that changes none."""
-    if not any(map(_is_stored, plan.weights)):
+    if not any(map(_is_stored, changing(plan.weights))):
         return plan
     return plan.replace(entries=_coded(plan, plan.entries), unmapped=_coded(plan, plan.unmapped))
 

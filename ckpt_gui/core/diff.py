@@ -6,15 +6,17 @@ Rows are read off an export, so the diff that is shown and the fix that is made 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Literal
 
+from ckpt_gui.core.bulk import build
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.exprs import Made
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.passes.check import expected, stored_name
+from ckpt_gui.core.passes.check import expected_slots, stored_name
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
 
@@ -87,18 +89,22 @@ class Diff:
 def diff_expected(export: Export) -> Diff:
     """Compare a checkpoint with the layout of an export."""
     plan = export.plan
-    shapes = {key: shape for _, key, shape in expected(plan)}
+    shapes = {key: shape for _, keys, shape in expected_slots(plan) for key in keys}
     hub = {id(ref): e for e in plan.entries for ref in e.inputs}
     pair = _Pair(plan.tie.head, plan.tie.state, bool(plan.tie.flag))
     loose = {id(e.ref) for e in plan.unmapped}
     clashing = {key for f in export.findings if f.code == "key-collision" for key in f.keys}
+    plain: list[tuple[TensorRef, Entry, tuple[int | None, ...] | None]] = []
     rows = []
     for ref, uses in _uses(export):
+        wanted = _wanted(ref, hub.get(id(ref)), shapes)
         if ref.key in clashing:
             rows.append(_clash(ref))
-        else:
-            wanted = _wanted(ref, hub.get(id(ref)), shapes)
+        elif len(uses) > 1 or isinstance(uses[0].expr, Made) or ref is pair.head or id(ref) in loose:
             rows.append(_entry(ref, uses, wanted, pair, id(ref) in loose))
+        else:
+            plain.append((ref, uses[0], wanted))
+    rows += _plain_rows(plain)
     rows += [_dropped(d) for d in (*export.dropped, *export.beside)]
     rows += _missing(plan, export, shapes)
     order = {id(r): n for n, r in enumerate(plan.source.refs)}
@@ -108,13 +114,37 @@ def diff_expected(export: Export) -> Diff:
     return Diff(tuple(rows), Counter(r.state for r in rows))
 
 
-def _uses(export: Export) -> list[tuple[TensorRef, list[Entry]]]:
-    """Return what each stored tensor is used for: once as a rule, several times if it is fused or tied."""
-    uses: dict[int, tuple[TensorRef, list[Entry]]] = {}
+def _uses(export: Export) -> Iterator[tuple[TensorRef, Sequence[Entry]]]:
+    """Yield what each stored tensor is used for: once as a rule, several times if it is fused or tied."""
+    counts = Counter(id(ref) for entry in export.entries for ref in entry.inputs)
+    several: dict[int, tuple[TensorRef, list[Entry]]] = {}
     for entry in export.entries:
         for ref in entry.inputs:
-            uses.setdefault(id(ref), (ref, []))[1].append(entry)
-    return list(uses.values())
+            if counts[id(ref)] == 1:
+                yield ref, (entry,)
+            else:
+                several.setdefault(id(ref), (ref, []))[1].append(entry)
+    yield from several.values()
+
+
+def _plain_rows(plain: Sequence[tuple[TensorRef, Entry, tuple[int | None, ...] | None]]) -> list[Row]:
+    """Return the rows of stored tensors that are written as they are, once each: almost all of a large model's."""
+    refs = [ref for ref, _, _ in plain]
+    told = [_plain_state(*one) for one in plain]
+    return build(
+        Row, len(plain), state=[state for state, _ in told], key=[ref.key for ref in refs],
+        expected=[entry.key for _, entry, _ in plain], shape=[ref.shape for ref in refs],
+        expected_shape=[wanted for _, _, wanted in plain], dtype=[ref.dtype for ref in refs],
+        nbytes=[ref.nbytes for ref in refs], ref=refs, note=[note for _, note in told], blocks=repeat(""),
+    )  # fmt: skip
+
+
+def _plain_state(ref: TensorRef, entry: Entry, wanted: tuple[int | None, ...] | None) -> tuple[State, str]:
+    if wanted and wanted != ref.shape and _misfits(ref.shape, wanted):
+        return "shape", "the shape is not the expected one"
+    if entry.key != ref.key:
+        return "renamed", entry.why or "wrapper names go"
+    return "same", ""
 
 
 def _wanted(
@@ -124,6 +154,10 @@ def _wanted(
     if entry is None or (isinstance(entry.expr, Made) and entry.output.shape != ref.shape):
         return None
     return shapes.get(entry.key)
+
+
+def _misfits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(wanted) != len(shape) or any(w not in (None, s) for w, s in zip(wanted, shape, strict=False))
 
 
 def _clash(ref: TensorRef) -> Row:
@@ -150,7 +184,9 @@ class _Pair:
         return None
 
 
-def _entry(ref: TensorRef, uses: list[Entry], wanted: tuple[int | None, ...] | None, pair: _Pair, loose: bool) -> Row:
+def _entry(
+    ref: TensorRef, uses: Sequence[Entry], wanted: tuple[int | None, ...] | None, pair: _Pair, loose: bool
+) -> Row:
     state, note = _state(ref, uses[0], wanted, pair, loose)
     if len(uses) > 1 and any(isinstance(e.expr, Made) for e in uses):
         state, note = "transform", f"holds {len(uses)} tensors: {', '.join(safe_text(e.key, 60) for e in uses[:4])}"
@@ -162,8 +198,7 @@ def _state(
 ) -> tuple[State, str]:
     if loose:
         return "extra", "fits no part of the expected layout; an export carries it along"
-    shape = ref.shape
-    if wanted and (len(wanted) != len(shape) or any(w not in (None, s) for w, s in zip(wanted, shape, strict=False))):
+    if wanted and _misfits(ref.shape, wanted):
         return "shape", "the shape is not the expected one"
     if any(op.name == "permute" for op in entry.ops):
         return "transform", "rows change places between the rotary conventions"
@@ -174,9 +209,7 @@ def _state(
         return told
     if entry.output.dtype != ref.dtype:
         return "dtype", f"cast to {entry.output.dtype}"
-    if entry.key != ref.key:
-        return "renamed", entry.why or "wrapper names go"
-    return "same", ""
+    return _plain_state(ref, entry, None)
 
 
 def _dropped(dropped: Dropped) -> Row:

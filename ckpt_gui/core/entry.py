@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import repeat
 
-from ckpt_gui.core.exprs import Expr, leaves, ops_of
+from ckpt_gui.core.bulk import build
+from ckpt_gui.core.exprs import Expr, Made, leaves, ops_of
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +64,33 @@ def _identity(expr: Expr) -> object:
 def carried(ref: TensorRef, key: str | None = None, why: str = "") -> Entry:
     """Return an entry that is a stored tensor as it is, under its own or another name."""
     return Entry(TensorSpec(ref.key if key is None else key, ref.dtype, ref.shape), ref, why)
+
+
+def carried_all(refs: Sequence[TensorRef], keys: Sequence[str]) -> list[Entry]:
+    """Return `carried` of many stored tensors."""
+    count = len(refs)
+    dtypes, shapes = [ref.dtype for ref in refs], [ref.shape for ref in refs]
+    specs = build(TensorSpec, count, key=keys, dtype=dtypes, shape=shapes)
+    return build(Entry, count, output=specs, expr=refs, why=repeat(""))
+
+
+def renamed_all(entries: Sequence[Entry], keys: Sequence[str], why: str | None = None) -> list[Entry]:
+    """Return copies of many entries, each under another name, and all for another reason if one is given."""
+    dtypes, shapes = [e.output.dtype for e in entries], [e.output.shape for e in entries]
+    specs = build(TensorSpec, len(entries), key=keys, dtype=dtypes, shape=shapes)
+    return _with(entries, specs, why)
+
+
+def explained_all(entries: Sequence[Entry], why: str) -> list[Entry]:
+    """Return copies of many entries for another reason."""
+    return _with(entries, [e.output for e in entries], why)
+
+
+def _with(entries: Sequence[Entry], outputs: Sequence[TensorSpec], why: str | None) -> list[Entry]:
+    whys = repeat(why) if why is not None else [e.why for e in entries]
+    return build(Entry, len(entries), output=outputs, expr=[e.expr for e in entries], why=whys)
+
+
+def changing(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries that are more than a stored tensor as it is: in most models few, or none."""
+    return (entry for entry in entries if isinstance(entry.expr, Made))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -26,9 +27,10 @@ from ckpt_gui.core.stated_heads import stated_heads
 def export_dtype(export: Export) -> str:
     """Return the element type of most of the weights."""
     counts: Counter[str] = Counter()
-    for entry in export.entries:
-        if BY_NAME[entry.output.dtype].kind == "float":
-            counts[entry.output.dtype] += entry.output.numel
+    alike = Counter((e.output.dtype, e.output.shape) for e in export.entries)  # few, however many tensors there are
+    for (dtype, shape), number in alike.items():
+        if BY_NAME[dtype].kind == "float":
+            counts[dtype] += math.prod(shape) * number
     return counts.most_common(1)[0][0] if counts else "bf16"
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ckpt_gui.core.entry import changing
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.exprs import Made, check_heads, needed_dims
+from ckpt_gui.core.exprs import check_heads, needed_dims
 from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.formats.quantised import can_be_carried
 from ckpt_gui.core.keys import safe_text
@@ -48,7 +49,9 @@ def _codes_kept(finding: Finding, plan: Plan, export: Export) -> Finding:
     stored = {ref.full_key for ref in plan.source.refs}
     if export.target.layout != "same":
         return finding
-    changed = export.target.dtype != "keep" or any(op.name == "dequantise" for e in export.entries for op in e.ops)
+    changed = export.target.dtype != "keep" or any(
+        op.name == "dequantise" for e in changing(export.entries) for op in e.ops
+    )
     if changed or plan.prefix or not can_be_carried(finding, stored):
         return finding.replace(blocking=True, severity="error")
     return finding.replace(blocking=False, severity="info", fix="Codes and scales are carried as they are.")
@@ -84,7 +87,7 @@ def refusals(export: Export, config: ModelConfig | None) -> list[Finding]:
 
 def heads_finding(export: Export) -> Finding | None:
     """Return why rows can not be reordered: head counts that are not known, or do not fit; None if they can."""
-    needing = [e for e in export.entries if set(needed_dims(e.expr)) - export.plan.dims.keys()]
+    needing = [e for e in changing(export.entries) if set(needed_dims(e.expr)) - export.plan.dims.keys()]
     if needing:
         rows = " × ".join(str(s) for s in needing[0].output.shape)
         text = (
@@ -104,12 +107,11 @@ def heads_finding(export: Export) -> Finding | None:
 
 def _unfitting(export: Export) -> Finding | None:
     """Return what is wrong with the first tensor whose shape its ops do not take."""
-    for entry in export.entries:
-        if isinstance(entry.expr, Made):
-            try:
-                check_heads(entry.expr, export.plan.dims)
-            except CheckpointError as error:
-                return error.as_finding().replace(blocking=True)
+    for entry in changing(export.entries):
+        try:
+            check_heads(entry.expr, export.plan.dims)
+        except CheckpointError as error:
+            return error.as_finding().replace(blocking=True)
     return None
 
 
@@ -135,10 +137,11 @@ def _drop_refused(export: Export) -> Finding | None:
 
 def twins(export: Export) -> Finding | None:
     """Return what would be written twice under one name; None if nothing would."""
-    counts = Counter(e.key for e in export.entries)
-    twice = [key for key, n in counts.items() if n > 1]
-    if not twice:
+    names = [e.key for e in export.entries]
+    if len(set(names)) == len(names):
         return None
+    counts = Counter(names)
+    twice = [key for key, n in counts.items() if n > 1]
     keys = tuple(e.ref.key for e in export.entries if e.key == twice[0])
     text = (
         f"{len(keys)} tensors would be written as `{safe_text(twice[0])}`: {', '.join(safe_text(k) for k in keys[:4])}."

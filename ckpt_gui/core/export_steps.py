@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ckpt_gui.core.edit_steps import field_steps, rule_steps
-from ckpt_gui.core.entry import Entry
+from ckpt_gui.core.entry import Entry, changing
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.adapter import WEIGHTS
@@ -76,7 +76,8 @@ def _rename(export: Export) -> Step | None:
     plan = export.plan
     if plan.layout is None or export.layout is None or (plan.layout is export.layout and not plan.prefix):
         return None
-    entries = [e for e in export.entries if e.why and e not in plan.unmapped]
+    loose = {id(e) for e in plan.unmapped}
+    entries = [e for e in export.entries if e.why and id(e) not in loose]
     before, after = (title_of(x.name) for x in (plan.layout, export.layout))
     title = f"Rename {before} → {after}"
     if plan.layout is export.layout:
@@ -94,7 +95,7 @@ def _rearrange(export: Export) -> Step | None:
     stays = export.plan.layout is export.layout  # then what is decoded is turned by the way, if at all
     entries = [
         e
-        for e in export.entries
+        for e in changing(export.entries)
         if (names := {op.name for op in e.ops}) & _REARRANGING and not (stays and "dequantise" in names)
     ]
     if not entries:
@@ -114,10 +115,10 @@ def _rearrange(export: Export) -> Step | None:
 
 def _dequantise(export: Export) -> Step | None:
     """Say which block types become plain numbers."""
-    kinds = Counter(op.describe({}) for e in export.entries for op in e.ops if op.name == "dequantise")
+    kinds = Counter(op.describe({}) for e in changing(export.entries) for op in e.ops if op.name == "dequantise")
     if not kinds:
         return None
-    entries = [e for e in export.entries if any(op.name == "dequantise" for op in e.ops)]
+    entries = [e for e in changing(export.entries) if any(op.name == "dequantise" for op in e.ops)]
     evidence = "; ".join(f"{kind}: {count:,} tensors" for kind, count in sorted(kinds.items()))
     schemes = ", ".join(sorted({kind.partition(" ")[0] for kind in kinds}))
     return Step("dequantise", f"Decode {schemes} to plain numbers", len(entries), evidence, changes_values=True,
@@ -128,7 +129,7 @@ def _merge(export: Export) -> Step | None:
     adapter = export.plan.merged
     if adapter is None:
         return None
-    entries = [e for e in export.entries if any(op.name in ("merge", "replace", "tokens") for op in e.ops)]
+    entries = [e for e in changing(export.entries) if any(op.name in ("merge", "replace", "tokens") for op in e.ops)]
     used = {id(ref) for entry in entries for ref in entry.inputs}
     hits = sum(1 for lora in adapter.loras if id(lora.a) in used)
     whole = sum(1 for entry in entries if any(op.name == "replace" for op in entry.ops))
@@ -138,7 +139,7 @@ def _merge(export: Export) -> Step | None:
 
 
 def _permute(export: Export) -> Step | None:
-    entries = [e for e in export.entries if any(op.name == "permute" for op in e.ops)]
+    entries = [e for e in changing(export.entries) if any(op.name == "permute" for op in e.ops)]
     if not entries:
         return None
     plan = export.plan
@@ -260,7 +261,7 @@ def _user(export: Export) -> Step | None:
 
 
 def _cast(export: Export) -> Step | None:
-    entries = [e for e in export.entries if any(op.name == "cast" for op in e.ops)]
+    entries = [e for e in changing(export.entries) if any(op.name == "cast" for op in e.ops)]
     if not entries:
         return None
     kinds = Counter((e.ref.dtype, e.output.dtype) for e in entries)

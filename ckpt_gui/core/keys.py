@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
+from sys import intern
 
 # Not `00` or digits of other scripts, which would fall together with `0`; not numbers that no model counts to (a name
 # that says layer 999,999,999 must not make anybody expect as many).
 # Searched with a dot put before the key: twice as fast as looking behind, and this is asked for every key many times.
 _NUMBER = re.compile(r"\.(0|[1-9][0-9]{0,3})(?![^.])")
+MOST = 1 << 20  # keys that are remembered: those of a model and of one beside it; a cache too small is none at all
 _NAMED = re.compile(r"\{(\w+)\}")
 # Control, format and bidi characters, line and paragraph separators, surrogates and unassigned code points.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-@lru_cache(maxsize=1 << 17)  # asked for every key in every pass
+@lru_cache(maxsize=MOST)  # asked for every key in every pass
 def template(key: str) -> str:
     """Replace each numeric segment by `{}`; braces that stand in the key itself are doubled.
 
@@ -29,10 +33,10 @@ def template(key: str) -> str:
     """
     if "{" in key:
         key = key.replace("{", "{{").replace("}", "}}")
-    return _NUMBER.sub(".{}", "." + key)[1:]
+    return intern(_NUMBER.sub(".{}", "." + key)[1:])  # a few, however many keys there are
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=MOST)
 def indices(key: str) -> tuple[int, ...]:
     """Return the numeric segments in order.
 
@@ -69,6 +73,21 @@ def bind(named: str, key: str) -> dict[str, int]:
     {'layer': 3, 'expert': 7}
     """
     return dict(zip(index_names(named), indices(key), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def renaming(before: str, after: str) -> Callable[[tuple[int, ...]], str]:
+    """Return what makes a key of one table template from the numbers of another's that names the same indices.
+
+    >>> renaming("layers.{layer}.experts.{expert}.w1", "model.{layer}.mlp.{expert}.up")((3, 7))
+    'model.3.mlp.7.up'
+    """
+    names, wanted = index_names(before), index_names(after)
+    form = _NAMED.sub("%d", after.replace("%", "%%"))
+    if names == wanted:
+        return form.__mod__
+    chosen = itemgetter(*map(names.index, wanted)) if wanted else lambda _: ()
+    return lambda numbers: form % chosen(numbers)
 
 
 @lru_cache(maxsize=65536)

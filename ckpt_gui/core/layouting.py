@@ -7,15 +7,16 @@ written, and the export says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ckpt_gui.core.entry import Entry
+from ckpt_gui.core.entry import Entry, renamed_all
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import parted, to_stored
 from ckpt_gui.core.families.schema import EXTRA, Layout
-from ckpt_gui.core.keys import anonymous, bind, safe_text, template
+from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, template
 from ckpt_gui.core.passes.check import stored_key, stored_keys
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
@@ -27,33 +28,67 @@ def to_layout(
     """Return the tensors of a layout, in the order of their first parts, and what can not be made."""
     if layout is None:
         return tuple(entries), ()
-    groups: dict[str, list[Entry]] = {}
-    rules: dict[str, Rule | None] = {}
+    made: list[Entry | _Group] = []
+    groups: dict[str, _Group] = {}
+    nameless: list[Entry] = []
+    moved: list[tuple[int, str]] = []  # places of what gets a name and nothing else: made all at once
     for entry in entries:
         rule = layout.rule_of(entry.key)
-        name = stored_key(rule, entry.key) if rule else entry.key
-        rules[name] = rule
-        groups.setdefault(name, []).append(entry)
-    made: list[Entry] = []
-    lacking: list[str] = []
-    for name, parts in groups.items():
-        rule = rules[name]
+        if rule is not None and not (rule.plain and "permute" not in plan.policy.skip):
+            name = stored_key(rule, entry.key)
+            group = groups.get(name)
+            if group is None:
+                made.append(group := groups.setdefault(name, _Group(name, rule, [])))
+            group.parts.append(entry)
+            continue
         if rule is None:
-            made += parts
-        elif rule.merges:
-            made += [one for part in parts for one in _parted(part, rule, plan)]
-        elif isinstance(rule.hub, str) and not rule.stack:
-            made += [_single(part, rule, name, plan) for part in parts]
-        elif (fused := _fused(parts, rule, name, plan)) is None:
-            lacking += [e.ref.key for e in parts]
-        else:
-            made.append(fused)
-    nameless = [e for name, parts in groups.items() if rules[name] is None for e in parts]
-    return tuple(made), (
+            nameless.append(entry)
+        elif rule.stored != rule.hub:
+            moved.append((len(made), renaming(rule.hubs[0], rule.name)(indices(entry.key))))
+        made.append(entry)
+    _move(made, moved)
+    lacking: list[str] = []
+    whole = [one for item in made for one in (_grouped(item, plan, lacking) if isinstance(item, _Group) else (item,))]
+    return tuple(whole), (
         *_lacking(layout, lacking),
         *_nameless(layout, nameless, plan),
         *_without(layout, entries, plan),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Hub tensors that become one stored tensor, or one hub tensor that becomes several.
+
+    Attributes:
+        name: The stored name, or the first.
+        rule: How they become it.
+        parts: The hub tensors, in the order in which they were found.
+    """
+
+    name: str
+    rule: Rule
+    parts: list[Entry]
+
+
+def _move(made: list[Entry | _Group], moved: Sequence[tuple[int, str]]) -> None:
+    """Give the entries at some places their names."""
+    waiting = [entry for place, _ in moved if isinstance(entry := made[place], Entry)]
+    for (place, _), entry in zip(moved, renamed_all(waiting, [key for _, key in moved]), strict=True):
+        made[place] = entry
+
+
+def _grouped(group: _Group, plan: Plan, lacking: list[str]) -> list[Entry]:
+    """Return what becomes of a group; the keys of one that is not complete are added to those that are lacking."""
+    rule, parts = group.rule, group.parts
+    if rule.merges:
+        return [one for part in parts for one in _parted(part, rule, plan)]
+    if isinstance(rule.hub, str) and not rule.stack:
+        return [_single(part, rule, group.name, plan) for part in parts]
+    if (fused := _fused(parts, rule, group.name, plan)) is None:
+        lacking += [e.ref.key for e in parts]
+        return []
+    return [fused]
 
 
 def left_behind(

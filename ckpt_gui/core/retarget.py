@@ -58,8 +58,9 @@ def retarget(plan: Plan, target: Target) -> Export:
     layout, misplaced = _numbered(plan, layout)
     export = dataclasses.replace(export, layout=layout)
     entries, lacking = to_layout(entries, layout, plan)
-    own = _own_types(plan, layout)
-    entries = tuple(e if template(e.key) in own else _cast(e, target.dtype) for e in entries)
+    if target.dtype != "keep":
+        own = _own_types(plan, layout)
+        entries = tuple(e if template(e.key) in own else _cast(e, target.dtype) for e in entries)
     loose = tuple(_cast(e, target.dtype) for e in plan.unmapped)
     buffers, gone = _buffers(plan, target)
     aside = ("not-weights", "other-section") if carries_tree(export) else ()

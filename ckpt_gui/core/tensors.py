@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +26,11 @@ from ckpt_gui.core.remote.address import is_url
 
 DISK_BLOCK = 4096  # bytes of a block that files can share
 ENDLESS = 1 << 30  # bytes from which a view may be an endless one
+
+
+@lru_cache(maxsize=4096)  # few types and shapes, however many tensors there are
+def _bytes_of(dtype: str, shape: tuple[int, ...]) -> int:
+    return num_bytes(dtype, math.prod(shape))
 
 
 class _Sized:
@@ -42,7 +48,7 @@ class _Sized:
     @property
     def nbytes(self) -> int:
         """Bytes of the tensor stored row by row."""
-        return num_bytes(self.dtype, self.numel)
+        return _bytes_of(self.dtype, self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ckpt_gui.core.entry import Entry
+from ckpt_gui.core.entry import Entry, changing
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.exprs import Made, stream_of
 from ckpt_gui.core.image_ops import LOST_FIX, TilePlaces
@@ -70,7 +70,7 @@ def look_at_rows(plan: Plan, budget: int | None, cancelled: IsCancelled | None) 
 
 def lost_rows(entries: Sequence[Entry], facts: Mapping[str, str]) -> list[Finding]:
     """Return why tensors can not be written as grids, by what was seen of them."""
-    grids = [e for e in entries if any(isinstance(op, TilePlaces) and op.to == "grid" for op in e.ops)]
+    grids = [e for e in changing(entries) if any(isinstance(op, TilePlaces) and op.to == "grid" for op in e.ops)]
     wrong = [e.ref for e in grids if facts.get(e.ref.full_key)]
     if not wrong:
         return []

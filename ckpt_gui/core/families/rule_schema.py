@@ -99,9 +99,10 @@ class Rule:
         return self.storeds[0]
 
     @property
-    def keeps(self) -> bool:
-        """True if the stored tensor is the hub tensor, under the same name."""
-        return self.stored == self.hub and not self.ops and not self.each and not self.stack and self.split is None
+    def plain(self) -> bool:
+        """True if the stored tensor is the hub tensor with its layer's number, under the same name or another."""
+        whole = isinstance(self.stored, str) and isinstance(self.hub, str) and self.split is None and not self.stack
+        return whole and not self.ops and not any(self.each) and not self.kind
 
     @property
     def reshapes(self) -> bool:

@@ -139,8 +139,10 @@ class Layout:
 
     def rule_of(self, hub: str) -> Rule | None:
         """Return the rule of a hub key: among those of several kinds of layers that of the layer's kind."""
+        if not self._by_layer:
+            return self.by_hub.get(template(hub))
         key, numbers = template(hub), indices(hub)
-        own = self._by_layer.get((key, numbers[0])) if self._by_layer and numbers else None
+        own = self._by_layer.get((key, numbers[0])) if numbers else None
         return own or self.by_hub.get(key)
 
     @cached_property

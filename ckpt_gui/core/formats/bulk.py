@@ -1,27 +1,19 @@
-"""Making a great many `TensorRef` at once.
-
-A frozen dataclass sets its fields one by one through Python calls; for 100,000 tensors that takes longer than parsing
-the header. Here whole columns are set by C loops.
-"""
+"""Making a great many `TensorRef` at once."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
 
+from ckpt_gui.core.bulk import build
 from ckpt_gui.core.tensors import TensorRef
-
-_FIELDS = ("key", "dtype", "shape", "section", "file", "storage", "offset", "strides")
 
 
 def make_refs(
     keys: Sequence[str], dtypes: Sequence[str], shapes: Sequence[tuple[int, ...]], file: str
 ) -> list[TensorRef]:
     """Return refs of tensors that lie row by row, each in a storage of its own named like its key."""
-    refs = list(map(TensorRef.__new__, repeat(TensorRef, len(keys))))
-    columns: tuple[Iterable[Any], ...] = (keys, dtypes, shapes, repeat(()), repeat(file), keys, repeat(0), repeat(None))
-    for name, column in zip(_FIELDS, columns, strict=True):
-        deque(map(getattr(TensorRef, name).__set__, refs, column), maxlen=0)
-    return refs
+    return build(
+        TensorRef, len(keys), key=keys, dtype=dtypes, shape=shapes, section=repeat(()), file=repeat(file),
+        storage=keys, offset=repeat(0), strides=repeat(None),
+    )  # fmt: skip

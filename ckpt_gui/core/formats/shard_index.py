@@ -122,14 +122,12 @@ def check_link(folder: str, shard: str, index: str) -> None:
 
 def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str]) -> list[Finding]:
     """Compare an index with the shards that were opened, both ways."""
-    found: dict[str, list[str]] = {}
-    for ref in refs:
-        found.setdefault(ref.full_key, []).append(ref.file)
+    found = {ref.full_key: ref.file for ref in refs}
+    others = {(ref.full_key, ref.file) for ref in refs} if len(found) < len(refs) else frozenset()
     here = frozenset(opened)
-    absent = [key for key, shard in index.weight_map.items() if shard in here and key not in found]
-    moved = [
-        key for key, shard in index.weight_map.items() if key in found and shard in here and shard not in found[key]
-    ]
+    odd = [pair for pair in index.weight_map.items() if pair[1] in here and found.get(pair[0]) != pair[1]]
+    absent = [key for key, _ in odd if key not in found]
+    moved = [key for key, shard in odd if key in found and (key, shard) not in others]
     extra = [key for key in found if key not in index.weight_map]
     findings = _check_case(index)
     if absent or moved:

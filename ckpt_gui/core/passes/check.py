@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.entry import Entry
@@ -16,7 +16,7 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.layer_kinds import layer_kinds, stated_sets
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import EXTRA, Layout, Slot
-from ckpt_gui.core.keys import anonymous, bind, index_names, indices, safe_text, template
+from ckpt_gui.core.keys import anonymous, bind, index_names, indices, renaming, safe_text, template
 from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.passes.recognise import told_config
 from ckpt_gui.core.passes.unwrap import unwrap_keys
@@ -30,10 +30,15 @@ _SHARD = re.compile(r"-\d{5}-of-(\d{5})\.")  # model-00001-of-00003.safetensors
 
 def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
     """Yield each expected tensor: its slot, its hub key, and its shape (None where a size is not known)."""
+    return ((slot, key, shape) for slot, keys, shape in expected_slots(plan) for key in keys)
+
+
+def expected_slots(plan: Plan) -> Iterator[tuple[Slot, Sequence[str], tuple[int | None, ...]]]:
+    """Yield expected tensors of one slot and shape together: the slot, their hub keys, and their shape."""
     if plan.family is None:
         return
     if plan.family.exact:
-        yield from ((plan.family.by_slot[template(key)], key, shape) for key, shape in plan.family.exact)
+        yield from ((plan.family.by_slot[template(key)], (key,), shape) for key, shape in plan.family.exact)
         return
     present = {template(e.key) for e in plan.entries}
     sets = {slot.when for slot in plan.family.slots if slot.when and anonymous(slot.key) in present} - set(FLAGS)
@@ -45,8 +50,7 @@ def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
         if not _wanted(slot, plan, anonymous(slot.key) in present or slot.when in sets):
             continue
         shape = tuple(_size(symbol, plan.dims) for symbol in slot.shape)
-        for numbers in _numbers(slot, plan, kinds):
-            yield slot, slot.key.format(**numbers), shape
+        yield slot, list(map(renaming(slot.key, slot.key), _numbers(slot, plan, kinds))), shape
 
 
 def _kinds_of_layers(plan: Plan) -> dict[int, set[str]]:
@@ -75,24 +79,26 @@ def _usual_kind(plan: Plan, kinds: Mapping[int, set[str]]) -> str:
     return counts.most_common(1)[0][0] if counts else next(iter(groups), "")
 
 
-def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[dict[str, int]]:
-    """Yield the indices under which a slot is expected."""
+def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices under which a slot is expected, in the order in which its key has them."""
     names = index_names(slot.key)
     if not names:
-        yield {}
+        yield ()
         return
     if "layer" not in names:  # blocks of another part of the model, such as an image encoder
-        yield from ({names[0]: number} for number in range(plan.dims.get(names[0] + "s", 0)))
+        yield from ((number,) for number in range(plan.dims.get(names[0] + "s", 0)))
         return
     usual = _usual_kind(plan, kinds)
     layers = range(plan.dims.get("layers", 0))
     for layer in layers:
         if slot.group and slot.group not in (kinds.get(layer) or {usual}):
             continue
-        if "expert" in names:
-            yield from ({"layer": layer, "expert": expert} for expert in range(plan.dims.get("experts", 0)))
+        if "expert" not in names:
+            yield (layer,)
+        elif names == ("layer", "expert"):
+            yield from ((layer, expert) for expert in range(plan.dims.get("experts", 0)))
         else:
-            yield {"layer": layer}
+            yield from ((expert, layer) for expert in range(plan.dims.get("experts", 0)))
 
 
 def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:
@@ -136,12 +142,13 @@ def check(plan: Plan) -> Plan:
     missing: list[TensorSpec] = []
     wrong: list[tuple[Entry, tuple[int | None, ...]]] = []
     common = _common_dtype(plan)
-    for _slot, key, shape in expected(plan):
-        entry = by_key.get(key)
-        if entry is None:
-            missing.append(TensorSpec(key, common, tuple(s or 0 for s in shape)))
-        elif not _fits(entry.output.shape, shape):
-            wrong.append((entry, shape))
+    for _slot, keys, shape in expected_slots(plan):
+        for key in keys:
+            entry = by_key.get(key)
+            if entry is None:
+                missing.append(TensorSpec(key, common, tuple(s or 0 for s in shape)))
+            elif entry.output.shape != shape and not _fits(entry.output.shape, shape):
+                wrong.append((entry, shape))
     plan = plan.replace(missing=tuple(missing))
     coded = _coded(plan)
     return plan.found(

@@ -91,10 +91,11 @@ def _layers(numbers: Numbers, given: Mapping[str, int], plan: Plan) -> tuple[int
 
 def _index_numbers(plan: Plan) -> Numbers:
     """Return, for each template, which numbers its keys have at each index."""
-    rows: dict[str, set[tuple[int, ...]]] = {}
+    rows: dict[str, list[tuple[int, ...]]] = {}
     for entry in plan.entries:
-        rows.setdefault(template(entry.key), set()).add(indices(entry.key))
-    return {name: tuple(map(frozenset, zip(*found, strict=True))) for name, found in rows.items()}
+        rows.setdefault(template(entry.key), []).append(indices(entry.key))
+    places = {name: range(len(found[0])) for name, found in rows.items()}
+    return {name: tuple(frozenset([n[at] for n in rows[name]]) for at in places[name]) for name in rows}
 
 
 def _count(numbers: Numbers, plan: Plan, index: str, without: Collection[int] = ()) -> int:

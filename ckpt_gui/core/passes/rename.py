@@ -6,9 +6,10 @@ never dropped because it is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from ckpt_gui.core.entry import Entry, carried
+from ckpt_gui.core.entry import Entry, carried, explained_all, renamed_all
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import chain, shape_of
 from ckpt_gui.core.families.common import common_ignored
@@ -16,10 +17,56 @@ from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout
-from ckpt_gui.core.keys import anonymous, bind, safe_text, template
+from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, template
 from ckpt_gui.core.passes.stored_sizes import stored_sizes
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What becomes of the keys of one template.
+
+    Attributes:
+        rule: The rule that they follow, if any.
+        ignored: Why they are left out, if they are.
+        keeps: Whether they are hub keys as they stand, and their values, too.
+        name: What makes the hub key of a tensor that only gets another name, from the numbers in its key.
+    """
+
+    rule: Rule | None
+    ignored: Ignored | None
+    keeps: bool = False
+    name: Callable[[tuple[int, ...]], str] | None = None
+
+
+class _Named:
+    """Tensors that need no more than a name, made all at once, each in its place among the others."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._kept: list[int] = []
+        self._moved: list[int] = []
+        self._keys: list[str] = []
+
+    def keep(self, entry: Entry) -> None:
+        """Take a tensor whose key is right."""
+        self._kept.append(len(self._entries))
+        self._entries.append(entry)
+
+    def move(self, entry: Entry, key: str) -> None:
+        """Take a tensor that gets another key."""
+        self._moved.append(len(self._entries))
+        self._keys.append(key)
+        self._entries.append(entry)
+
+    def finish(self, why: str) -> None:
+        """Put the tensors with their names and the reason in their places."""
+        kept, moved = ([self._entries[at] for at in places] for places in (self._kept, self._moved))
+        for at, entry in zip(self._kept, explained_all(kept, why), strict=True):
+            self._entries[at] = entry
+        for at, entry in zip(self._moved, renamed_all(moved, self._keys, why), strict=True):
+            self._entries[at] = entry
 
 
 def rename(plan: Plan) -> Plan:
@@ -33,10 +80,17 @@ def rename(plan: Plan) -> Plan:
     waiting: dict[str, dict[str, Entry]] = {}
     normal: dict[str, bool] = {}
     sizes = stored_sizes(plan)
+    named = _Named(entries)
+    ways: dict[str, _Way] = {}
     for entry in plan.entries:
-        rule = _rule(entry.key, plan.layout, plan.prefix)
-        ignored = _ignored(entry.key, plan.layout, plan.prefix) if rule is None else None
-        if ignored and "buffers" not in plan.policy.skip:
+        shape = template(entry.key)
+        way = ways.get(shape) or ways.setdefault(shape, _way(entry.key, plan))
+        rule, ignored = way.rule, way.ignored
+        if way.keeps:
+            named.keep(entry)
+        elif way.name is not None:
+            named.move(entry, way.name(indices(entry.key)))
+        elif ignored and "buffers" not in plan.policy.skip:
             dropped.append(Dropped(entry.ref, ignored.reason, "buffer", entry.key))
             normal[entry.key] = ignored.normal
         elif rule is None:
@@ -48,11 +102,23 @@ def rename(plan: Plan) -> Plan:
                 entries += _to_hub(entry, rule, plan, sizes)
             except (KeyError, CheckpointError):
                 stuck.append(entry)
+    named.finish(f"{title_of(plan.layout.name)}'s name for it" if plan.layout else "")
     unmapped += [part for parts in waiting.values() for part in parts.values()]
     plan = plan.replace(
         entries=tuple(entries), unmapped=(*plan.unmapped, *unmapped, *stuck), dropped=(*plan.dropped, *dropped)
     ).found(*_fused(stuck))
     return _settle_collisions(_note_buffers(plan, dropped, normal))
+
+
+def _way(key: str, plan: Plan) -> _Way:
+    """Return what becomes of a key, and of all others of its template."""
+    rule = _rule(key, plan.layout, plan.prefix)
+    if rule is None:
+        return _Way(None, _ignored(key, plan.layout, plan.prefix))
+    if not rule.plain or not isinstance(rule.hub, str):
+        return _Way(rule, None)
+    as_it_is = rule.stored == rule.hub and template(key) == anonymous(rule.hub)
+    return _Way(rule, None, as_it_is, None if as_it_is else renaming(rule.name, rule.hub))
 
 
 def _rule(key: str, layout: Layout | None, prefix: str) -> Rule | None:
@@ -106,8 +172,6 @@ def _to_hub(entry: Entry, rule: Rule, plan: Plan, sizes: Mapping[str, int]) -> l
     """
     key = entry.key if template(entry.key) == anonymous(rule.name) else plan.prefix + entry.key
     title = title_of(plan.layout.name) if plan.layout else ""
-    if rule.keeps and key == entry.key:
-        return [Entry(entry.output, entry.expr, f"{title}'s name for it")]
     count = _slices(entry, rule, sizes)
     made = to_hub(rule, entry.expr, bind(rule.name, key), count)
     if isinstance(rule.hub, str) and not rule.stack:  # the shape is that of the stored tensor, unless an op says else

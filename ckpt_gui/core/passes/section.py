@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ckpt_gui.core.entry import carried
+from ckpt_gui.core.entry import carried_all
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import fits, templates
 from ckpt_gui.core.keys import safe_text
@@ -117,7 +117,7 @@ def _rivals(other: Candidate, chosen: Candidate) -> bool:
 def _take(plan: Plan, chosen: Candidate) -> Plan:
     ticked = plan.policy.dropped
     taken = [pair for pair in chosen.refs if pair[0].full_key not in ticked] if ticked else chosen.refs
-    entries = tuple(carried(ref, key) for ref, key in taken)
+    entries = tuple(carried_all([ref for ref, _ in taken], [key for _, key in taken]))
     kept = {id(ref) for ref, _ in taken} if len(taken) < len(plan.source.refs) else set()
     rest = [r for r in plan.source.refs if id(r) not in kept] if len(taken) < len(plan.source.refs) else []
     dropped = tuple(_leave_out(r, chosen.section, r.full_key in ticked) for r in rest)
