@@ -25,7 +25,7 @@ from ckpt_gui.core.key_numbers import (
     numbers_at,
     with_ranges,
 )  # fmt: skip
-from ckpt_gui.core.row_tree import CODE, FIRST, Node, RowTree
+from ckpt_gui.core.row_tree import CODE, FIRST, Node, RowTree, Twins
 
 MOST_PREPARED = 2_000  # names that are looked at before they are shown
 MOST_PLACES = 1 << 20  # that are looked through for those that are lacking
@@ -80,9 +80,12 @@ class FamilyTree(RowTree):
         order: Their numbers in the order of their keys.
         keys: Those keys, with `FIRST` between their segments.
         places: Which of them are in the tree, in that order.
+        twins: Groups of numbers of all rows that show the same elements.
     """
 
-    def __init__(self, rows: Sequence[Row], order: Sequence[int], keys: Sequence[str], places: Sequence[int]) -> None:
+    def __init__(
+        self, rows: Sequence[Row], order: Sequence[int], keys: Sequence[str], places: Sequence[int], twins: Twins
+    ) -> None:
         found = grouped(keys, places)
         names = sorted(found)
         members: list[int] = []
@@ -95,7 +98,7 @@ class FamilyTree(RowTree):
         self._values: dict[tuple[int, int, int], tuple[int, ...]] = {}
         self._common: dict[Node, Common] = {}
         named = list(chain.from_iterable([name] * len(found[name][0]) for name in names))
-        super().__init__(rows, array("l", members), named)
+        super().__init__(rows, array("l", members), named, twins)
 
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another tree exactly where the same family is."""

@@ -10,16 +10,28 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import cast
 
 from ckpt_gui.core.diff import STATES, Row
 from ckpt_gui.core.keys import natural
-from ckpt_gui.core.tensors import TensorRef
 
 CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}  # the lower, the more attention
+Twins = Sequence[Sequence[int]]
 FIRST, AFTER = "\0", "\1"  # below and just above every character that follows a prefix
+
+
+def find_twins(rows: Sequence[Row]) -> Twins:
+    """Return the numbers of rows that show the same elements of the same storage, group by group."""
+    counts = Counter((ref.file, ref.storage) for row in rows if (ref := row.ref) is not None and ref.storage)
+    if len(counts) == counts.total():
+        return ()
+    groups: dict[object, list[int]] = {}
+    for number, row in enumerate(rows):
+        if (ref := row.ref) is not None and counts[ref.file, ref.storage] > 1:
+            groups.setdefault(ref.place, []).append(number)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 class Node:
@@ -65,21 +77,22 @@ class RowTree:
         rows: All rows of the diff.
         order: The numbers of those that are in the tree, in the order of their keys.
         keys: Those keys, with `FIRST` between their segments.
+        twins: Groups of numbers of all rows that show the same elements (see `find_twins`).
 
     Attributes:
         rows: All rows, in the diff's order.
         root: The node that holds everything.
     """
 
-    def __init__(self, rows: Sequence[Row], order: array[int], keys: list[str]) -> None:
-        self.rows = rows
+    def __init__(self, rows: Sequence[Row], order: array[int], keys: list[str], twins: Twins) -> None:
+        self.rows, self._twins = rows, twins
         self._order, self._keys = order, keys
         self._states = bytes([CODE[rows[number].state] for number in order])
         self._bytes = array("q", accumulate((rows[number].nbytes for number in order), initial=0))
-        self._again = self._aliases()
         self._position = array("l", [-1]) * len(rows)
         for place, number in enumerate(order):
             self._position[number] = place
+        self._again = self._aliases()
         self._marked: tuple[frozenset[str], bytes] = (frozenset(), b"")
         self.root = Node("", 0, len(order), 0, None, False)
 
@@ -172,16 +185,11 @@ class RowTree:
 
     def _aliases(self) -> list[tuple[int, int]]:
         """Return the positions of rows whose elements stand at an earlier position too, each with that position."""
-        last: dict[object, int] = {}
-        again = []
-        refs = [self.rows[number].ref for number in self._order]
-        for at in [at for at, ref in enumerate(refs) if ref is not None and ref.storage]:
-            place = cast(TensorRef, refs[at]).place
-            before = last.get(place)
-            last[place] = at
-            if before is not None:
-                again.append((at, before))
-        return again
+        again: list[tuple[int, int]] = []
+        for group in self._twins:
+            places = sorted(place for number in group if (place := self._position[number]) >= 0)
+            again += zip(places[1:], places, strict=False)
+        return sorted(again)
 
     def _first(self, node: Node, marks: bytes, forward: bool) -> Node | None:
         """Return the first marked row of a node; whole branches without any are not entered."""

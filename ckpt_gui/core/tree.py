@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.filtering import Query, Subject, subject
 from ckpt_gui.core.key_families import FamilyTree
-from ckpt_gui.core.row_tree import CODE, FIRST, RowTree
+from ckpt_gui.core.row_tree import CODE, FIRST, RowTree, find_twins
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})
@@ -47,7 +47,7 @@ class CheckpointIndex(RowTree):
         names = [row.path for row in rows] if places is None else places
         keys = [name.replace(".", FIRST) for name in names]
         order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
-        super().__init__(rows, order, [keys[number] for number in order])
+        super().__init__(rows, order, [keys[number] for number in order], find_twins(rows))
         self.types = frozenset([row.type_name for row in rows])
         self._by_number = bytes([CODE[row.state] for row in rows])
         self._subjects: list[Subject] | None = None
@@ -56,14 +56,19 @@ class CheckpointIndex(RowTree):
     def only(self, numbers: Sequence[int]) -> RowTree:
         """Return a tree of some of the rows, by their numbers."""
         places = sorted([self._position[number] for number in numbers])
-        return RowTree(self.rows, array("l", [self._order[p] for p in places]), [self._keys[p] for p in places])
+        return RowTree(
+            self.rows, array("l", [self._order[p] for p in places]), [self._keys[p] for p in places], self._twins
+        )
 
     def families(self, numbers: Sequence[int] | None = None) -> FamilyTree:
         """Return all rows, or some of them by their numbers, as families of keys that differ in numbers only."""
         if numbers is not None:
-            return FamilyTree(self.rows, self._order, self._keys, sorted([self._position[n] for n in numbers]))
+            places = sorted([self._position[n] for n in numbers])
+            return FamilyTree(self.rows, self._order, self._keys, places, self._twins)
         if self._families is None:
-            self._families = FamilyTree(self.rows, self._order, self._keys, range(len(self.rows))).prepare()
+            self._families = FamilyTree(
+                self.rows, self._order, self._keys, range(len(self.rows)), self._twins
+            ).prepare()
         return self._families
 
     @property

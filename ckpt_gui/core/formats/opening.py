@@ -188,6 +188,8 @@ def _merge(problems: Sequence[Finding]) -> list[Finding]:
 
 
 def _duplicates(refs: Sequence[TensorRef], index: ShardIndex | None) -> list[Finding]:
+    if len({ref.full_key for ref in refs}) == len(refs):
+        return []
     seen: dict[tuple[str, ...], str] = {}
     twice = [ref for ref in refs if seen.setdefault(ref.path, ref.file) != ref.file]
     if not twice:

@@ -28,6 +28,11 @@ class Scheme:
     beside: tuple[str, ...] = ()
     how: str = "Dequantise it with the tool that wrote it."
 
+    @property
+    def lasts(self) -> tuple[str, ...]:
+        """Endings of the last segments of keys with its marks."""
+        return tuple(mark.rpartition(".")[2] for mark in self.marks)
+
 
 _BNB = "Load it with bitsandbytes in transformers, call dequantize() and save it."
 SCHEMES: tuple[Scheme, ...] = (
@@ -67,7 +72,10 @@ def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra], beside: S
         beside: Names in the folder of the file.
     """
     names = {ref.key for ref in refs}
-    tails = {".".join(name.rsplit(".", 2)[-2:]) for name in names}  # a few, even where there are 500,000 names
+    ends = {name[name.rfind(".") + 1 :] for name in names}  # a few, even where there are 500,000 names
+    if not any(end.endswith(last) for scheme in SCHEMES for last in scheme.lasts for end in ends):
+        return _scales_beside(refs, beside) or _subclasses(extras)
+    tails = {".".join(name.rsplit(".", 2)[-2:]) for name in names}
     for scheme in SCHEMES:
         marks = tuple(mark for mark in scheme.marks if any(f".{tail}".endswith(mark) for tail in tails))
         if not marks:

@@ -14,6 +14,7 @@ from operator import sub
 from typing import NamedTuple
 
 from ckpt_gui.core.dtypes import BY_SAFETENSORS
+from ckpt_gui.core.formats.windows import find_all
 
 _LIMIT = 1 << 63
 _NUMBER = r"(0|[1-9][0-9]{0,18})"
@@ -52,7 +53,7 @@ def scan(text: str) -> tuple[Columns, str | None] | None:
     start = metadata.end() if metadata else 1
     if text[:1] != "{" or not _ENTRY.match(text, start):
         return None
-    found = _ENTRY.findall(text, start)
+    found = find_all(_ENTRY, text, start, ']},"', 1)
     keys, kinds, begins, ends = zip(*found, strict=True)
     length = sum(sum(map(len, column)) for column in (keys, kinds, begins, ends)) + _FIXED * len(found)
     tiled = start + length == len(text.rstrip(" "))

@@ -14,6 +14,7 @@ from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
+from ckpt_gui.core.formats.index_scan import scan
 from ckpt_gui.core.formats.places import join, open_file
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
@@ -73,7 +74,9 @@ def _read(path: str) -> Any:
         if file.size > MAX_INDEX:
             message = f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most."
             raise CheckpointError("limit-exceeded", message, path=path)
-        return loads(file.read(0, file.size).decode("utf-8"))
+        text = file.read(0, file.size).decode("utf-8")
+        scanned = scan(text)
+        return loads(text) if scanned is None else scanned
     except (BadJsonError, UnicodeDecodeError) as error:
         message = f"{show_path(path)} is damaged: {error}."
         raise CheckpointError("damaged", message, fix=WITHOUT_INDEX, path=path) from error
