@@ -21,11 +21,13 @@ from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
 
 State = Literal[
-    "same", "renamed", "transform", "tied", "dtype", "differs", "shape", "missing", "extra", "aside", "error"
+    "same", "renamed", "transform", "tied", "dtype", "differs", "shape", "missing", "extra", "aside", "error",
+    "listed",
 ]  # fmt: skip
 # In the order of attention: a folded group shows the first that one of its rows has.
 STATES: tuple[State, ...] = (
     "error", "missing", "shape", "extra", "differs", "transform", "renamed", "tied", "dtype", "same", "aside",
+    "listed",
 )  # fmt: skip
 
 _MATCHED = frozenset({"same", "renamed", "transform", "tied", "dtype", "differs"})

@@ -43,10 +43,14 @@ def normalise(source: Source, policy: Policy | None = None, evidence: Evidence |
     return _judge(_gather(source, policy, facts), facts)
 
 
-def _gather(source: Source, policy: Policy | None, evidence: Evidence) -> Plan:
-    """Run the passes that look at names and shapes."""
-    start = Plan(source, policy or Policy(), evidence, findings=source.problems)
-    return reduce(lambda plan, step: step(plan), NAMES_AND_SHAPES, start)
+def _gather(source: Source, policy: Policy | None, evidence: Evidence, cancelled: IsCancelled | None = None) -> Plan:
+    """Run the passes that look at names and shapes; `cancelled` is asked between them."""
+    plan = Plan(source, policy or Policy(), evidence, findings=source.problems)
+    for step in NAMES_AND_SHAPES:
+        if cancelled and cancelled():
+            raise Cancelled
+        plan = step(plan)
+    return plan
 
 
 def _judge(plan: Plan, evidence: Evidence) -> Plan:
@@ -237,7 +241,7 @@ def understand(
     cancelled: IsCancelled | None = None,
 ) -> Plan:
     """Normalise, probe what bytes must decide, and normalise again with what was seen."""
-    gathered = _gather(source, policy, Evidence())
+    gathered = _gather(source, policy, Evidence(), cancelled)
     plan = judge_ties(gathered)  # enough to know what has to be compared; the rest is judged once, with what was seen
     evidence = probe(plan, budget=budget, progress=progress, cancelled=cancelled)
     if evidence.repeat > 1 or evidence.saved is not None:

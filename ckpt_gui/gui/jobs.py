@@ -30,6 +30,7 @@ class _Carrier(QObject):
 
     begun = Signal(object)
     progressed = Signal(object, str, object, object)  # job, label, done, total: `object`, as bytes exceed 32 bits
+    handed = Signal(object, object)  # job, value
     ended = Signal(object, object, object)  # job, result, error
 
 
@@ -90,6 +91,10 @@ class Job(QRunnable):
         """Return True once the work shall stop; handed to the core as its `cancelled`."""
         return self._cancel.is_set()
 
+    def hand(self, value: Any) -> None:
+        """Hand over what is done already, while the rest goes on."""
+        self._carrier.handed.emit(self, value)
+
     def progress(self, label: str, done: int, total: int) -> None:
         """Report progress; handed to the core as its `progress`."""
         now = time.monotonic()
@@ -127,6 +132,7 @@ class JobManager(QObject):
         self._carrier = _Carrier()
         self._carrier.begun.connect(self._on_begun, Qt.ConnectionType.QueuedConnection)
         self._carrier.progressed.connect(self._on_progress, Qt.ConnectionType.QueuedConnection)
+        self._carrier.handed.connect(self._on_part, Qt.ConnectionType.QueuedConnection)
         self._carrier.ended.connect(self._on_end, Qt.ConnectionType.QueuedConnection)
         self._live: dict[Job, _Ears] = {}
         self.command: Callable[[], str] = str
@@ -138,6 +144,7 @@ class JobManager(QObject):
         done: Receive,
         failed: Callable[[BaseException], None],
         *,
+        part: Receive | None = None,
         discard: Receive | None = None,
         quiet: bool = False,
         export: bool = False,
@@ -146,14 +153,15 @@ class JobManager(QObject):
     ) -> Job:
         """Run `work(job)` on a pool thread; then call `done(result)` or `failed(error)` on the GUI thread.
 
-        A cancelled job calls `failed` with `Cancelled`, unless it was cancelled silently. A result that comes all the
-        same goes to `discard`, which lets go of what it holds, such as open files.
+        What the work hands over before its end goes to `part`. A cancelled job calls `failed` with `Cancelled`, unless
+        it was cancelled silently. A result that comes all the same goes to `discard`, which lets go of what it holds, such as open files.
 
         Args:
             title: What the job does.
             work: The work.
             done: Takes its result.
             failed: Takes its error.
+            part: Takes what is done before the end.
             discard: Takes a result that nobody wants any more.
             quiet: True if nobody minds when it is stopped.
             export: True if it writes: such jobs have threads of their own.
@@ -161,7 +169,7 @@ class JobManager(QObject):
             says: Puts a result into words for the list of jobs.
         """
         job = Job(title, work, self._carrier, quiet=quiet, uses=uses)
-        self._live[job] = _Ears(done, failed, discard or _ignore, says or _plain_end)
+        self._live[job] = _Ears(done, failed, discard or _ignore, says or _plain_end, part or _ignore)
         self.started.emit(job)
         self._pools[export].start(job)
         return job
@@ -208,6 +216,10 @@ class JobManager(QObject):
             job.label, job.done, job.total = label, done, total
             self.progressed.emit(job, label, done, total)
 
+    def _on_part(self, job: Job, value: Any) -> None:
+        if job in self._live and not job.cancelled():
+            self._live[job].part(value)
+
     def _on_end(self, job: Job, result: Any, error: BaseException | None) -> None:
         ears = self._live.pop(job, _Ears(_ignore, _ignore, _ignore, _plain_end))
         if error is None and job.cancelled():
@@ -251,6 +263,7 @@ class _Ears:
     failed: Callable[[BaseException], None]
     discard: Receive
     says: Callable[[Any], End]
+    part: Receive = lambda _: None
 
 
 def _ignore(_: Any) -> None:

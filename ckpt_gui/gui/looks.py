@@ -74,6 +74,7 @@ STATE_STYLES: Mapping[str, StateStyle] = MappingProxyType({
         StateStyle("dtype", "~", mark("dtype"), "text", "Another element type than expected.", italic=True),
         StateStyle("same", "=", mark("same"), "text", "Name, shape and type as expected."),
         StateStyle("aside", "○", mark("aside"), "grey", "Not a weight: optimizer state, or another part of the file."),
+        StateStyle("listed", "·", mark("listed"), "grey", "In the file, and not compared with anything yet."),
     )
 })  # fmt: skip
 

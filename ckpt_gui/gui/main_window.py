@@ -15,6 +15,7 @@ from ckpt_gui.core.batch_names import distinct
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
 from ckpt_gui.gui.commands import Commands
 from ckpt_gui.gui.file_watch import FileWatch
@@ -81,6 +82,7 @@ class MainWindow(QMainWindow):
         self.session = Session(self.jobs, self)
         self.jobs.command = partial(repeat_command, self.session)
         self.last_path = ""
+        self._entered = False  # whether what was opened last is shown, and not only listed
         self.ask_to_close: Callable[[QWidget, Sequence[str]], bool] = ask_to_close
         self.watch = FileWatch(self)
         self.tell = WindowNotices(self)
@@ -182,6 +184,7 @@ class MainWindow(QMainWindow):
         session = self.session
         self.commands.serve()
         session.opening.connect(self._on_opening)
+        session.listed.connect(self._on_listed)
         session.changed.connect(self._on_snapshot)
         session.failed.connect(self._on_failed)
         session.closed.connect(self.show_start)
@@ -224,22 +227,33 @@ class MainWindow(QMainWindow):
     # ------------------------------------------------------------------------------------------------------ following
 
     def _on_opening(self, path: str) -> None:
-        self.last_path = path
+        self.last_path, self._entered = path, False
         self._forget_files()
         self.loading_panel.show_path(path)
         self._show_page(self.loading_panel)
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
 
+    def _on_listed(self, index: CheckpointIndex) -> None:
+        """Show the tensors before what they are is known."""
+        self.tell.listed(len(index.rows))
+        self.page_tabs.show_page("tensors")
+        self._show_page(self.page_tabs)
+        self.tree_panel.view.setFocus()
+
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         path = self.session.path or snapshot.source.path
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
-        if self.pages.currentWidget() is not self.page_tabs:
+        self.notices.dismiss("listed")
+        if not self._entered:
+            self._entered = True
             if os.path.exists(path) or is_url(path):
                 self.settings.add_recent(path)
             if os.path.exists(path):
                 self.leftovers.look(path)
+            was_listed = self.pages.currentWidget() is self.page_tabs
             self._show_page(self.page_tabs)
-            self.tree_panel.view.setFocus()
+            if not was_listed:
+                self.tree_panel.view.setFocus()
         self.watch.watch(snapshot.source.files)
         self.actions_by_id["preview"].setChecked(snapshot.preview is not None)
         self._enable()
@@ -250,6 +264,7 @@ class MainWindow(QMainWindow):
         self.commands.drop_dialog()
         self.watch.watch(())
         self.notices.dismiss("changed")
+        self.notices.dismiss("listed")
         self.tool_bar.compare_box.show_reference("")
 
     def _on_compared(self, error: BaseException | None) -> None:
@@ -261,6 +276,7 @@ class MainWindow(QMainWindow):
             self.tell.trouble(error)
 
     def _on_failed(self, error: BaseException) -> None:
+        self.notices.dismiss("listed")
         self.error_panel.show_error(self.last_path, error, self.jobs.command())
         self._show_page(self.error_panel)
         self.settled.emit()
@@ -275,7 +291,7 @@ class MainWindow(QMainWindow):
 
     def _show_page(self, page: QWidget) -> None:
         self.pages.setCurrentWidget(page)
-        self._docks.show(page is self.page_tabs)
+        self._docks.show(page is self.page_tabs and self.session.snapshot is not None)
         self._make_room()
         self.tool_bar.setVisible(page is not self.start_page)
         self.status_bar.setVisible(page is not self.start_page)
@@ -288,7 +304,7 @@ class MainWindow(QMainWindow):
 
     def _enable(self) -> None:
         page, snapshot = self.pages.currentWidget(), self.session.snapshot
-        is_open = page is self.page_tabs
+        is_open = page is self.page_tabs and snapshot is not None
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
         certain = fixable and snapshot is not None and all(step.certain for step in snapshot.export.steps)
         self.tool_bar.compare_box.setEnabled(is_open)

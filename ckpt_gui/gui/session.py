@@ -18,6 +18,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Evidence
 from ckpt_gui.core.remote.address import admit
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.deciding import Deciding
 from ckpt_gui.gui.decisions import Decisions, taken_again
 from ckpt_gui.gui.jobs import Job, JobManager
@@ -33,6 +34,7 @@ class Session(Deciding):
 
     Attributes:
         jobs: Where its long work runs.
+        listing: The tensors of what is being opened, as soon as they are known; None before, and once it is open.
         path: What is open or being opened.
         current: The stored tensor that is selected in the tree, if any.
         reference: What the checkpoint is compared with.
@@ -41,6 +43,7 @@ class Session(Deciding):
 
     Signals:
         opening(path): Headers are being read.
+        listed(index): The tensors of a large checkpoint are known, and not what they are: `changed` comes later.
         changed(snapshot): There is a new snapshot.
         failed(error): The checkpoint could not be opened.
         closed(): There is none any more.
@@ -51,6 +54,7 @@ class Session(Deciding):
     """
 
     opening = Signal(str)
+    listed = Signal(object)
     changed = Signal(object)
     failed = Signal(object)
     closed = Signal()
@@ -63,6 +67,7 @@ class Session(Deciding):
     def __init__(self, jobs: JobManager, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.jobs = jobs
+        self.listing: CheckpointIndex | None = None
         self.path: str | None = None
         self.current: TensorRef | None = None
         self.scan_findings: tuple[Finding, ...] = ()
@@ -110,7 +115,9 @@ class Session(Deciding):
             return open_snapshot(path, how, job)
 
         title = f"Opening {safe_text(Path(path).name, 60)}"
-        self._job = self.jobs.start(title, work, self._opened, self._failed, discard=_close, quiet=True)
+        self._job = self.jobs.start(
+            title, work, self._opened, self._failed, part=self._list, discard=_close, quiet=True
+        )
 
     def prefer_layout(self, layout: str) -> None:
         """Let exports of what is opened from now on go to a layout; empty for the one that fits."""
@@ -158,6 +165,7 @@ class Session(Deciding):
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
         old, self.snapshot, self._wanted = self.snapshot, snapshot, None
+        self.listing = None
         self.path = self.path or snapshot.source.path
         self._evidence = snapshot.plan.evidence
         self.changed.emit(snapshot)
@@ -184,7 +192,7 @@ class Session(Deciding):
 
     def select(self, row: Row | None) -> None:
         """Take note of what is selected in the tree."""
-        ref = row.ref if row is not None else None
+        ref = row.ref if row is not None and self.snapshot is not None else None
         if ref is not self.current:
             self.current = ref
             self.current_changed.emit(ref)
@@ -209,7 +217,7 @@ class Session(Deciding):
         self.jobs.cancel(self._job, silently=True)
         self._planning.stop()
         self.reference.forget()
-        self._job = self._wanted = None
+        self._job = self._wanted = self.listing = None
         self.preview = False
         snapshot, self.snapshot = self.snapshot, None
         self._evidence = Evidence()
@@ -241,6 +249,10 @@ class Session(Deciding):
         if self.snapshot and snapshot.source is self.snapshot.source:
             self.publish(snapshot)
 
+    def _list(self, index: CheckpointIndex) -> None:
+        self.listing = index
+        self.listed.emit(index)
+
     def _opened(self, snapshot: Snapshot) -> None:
         self._job = None
         before, self._first = self._first, snapshot.decisions
@@ -256,7 +268,7 @@ class Session(Deciding):
             self.follow(self.decisions)
 
     def _failed(self, error: BaseException) -> None:
-        self._job = None
+        self._job = self.listing = None
         if isinstance(error, Cancelled):
             self.path = None
             self.closed.emit()

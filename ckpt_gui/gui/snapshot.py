@@ -11,6 +11,7 @@ from ckpt_gui.core.against import Against
 from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.listing import list_tensors
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, unasked, understand
 from ckpt_gui.core.plan import Evidence, Plan, Step
@@ -27,6 +28,7 @@ from ckpt_gui.gui.models.overview import Overview, whole
 from ckpt_gui.gui.models.plan_rows import all_steps
 from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM
 
+LISTED_FROM = 20_000  # tensors that are shown before they are understood: that takes longer than a second
 BUDGET = 8 << 30  # bytes of a pair that are compared on opening without being asked
 
 
@@ -90,7 +92,10 @@ class Opening:
 
 
 def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
-    """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong."""
+    """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong.
+
+    Of very many tensors an index of what the headers tell is handed over before anything else is looked at.
+    """
     source = open_checkpoint(
         path,
         config=how.config or None,
@@ -100,6 +105,8 @@ def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
         cancelled=job.cancelled,
     )
     try:
+        if len(source.refs) >= LISTED_FROM:
+            job.hand(CheckpointIndex(list_tensors(source).rows))
         plan = understand(source, budget=unasked(source, None, BUDGET), progress=job.progress, cancelled=job.cancelled)
         target = Target(layout=(how.layout or "hf") if plan.family else "same")
         decisions = Decisions(target=target, config=how.config, salvage=how.salvage, take=how.take)

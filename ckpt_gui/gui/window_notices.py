@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
+from ckpt_gui.core.text import plural
 from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected, without_home
+from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.file_changes import Change, change_words
 from ckpt_gui.gui.panels.notices import Choice
 
@@ -43,6 +45,12 @@ class WindowNotices(QObject):
         """Tell that files of the open checkpoint are not what they were."""
         reload = Choice(self.tr("Read again"), self._window.commands.reload, self.tr("Open the same path anew (F5)"))
         self._window.notices.show_notice("changed", "warning", change_words(changes), [reload])
+
+    def listed(self, tensors: int) -> None:
+        """Tell that tensors are listed, and that what they are is still being worked out."""
+        text = self.tr("{} are listed. How they compare with what is expected is still being worked out.")
+        stop = Choice(self.tr("Cancel"), self._window.session.cancel_opening, self.tr("Stop opening"), stays=True)
+        self._window.notices.show_notice("listed", "info", text.format(said(plural(tensors, "tensor"))), [stop])
 
     def not_dropped(self) -> None:
         """Tell that something was dropped that is no file."""

@@ -81,6 +81,7 @@ class TreePanel(QWidget):
         self.selection.row_chosen.connect(self.selected)
         self.selection.group_chosen.connect(self._on_group)
         self.selection.counted.connect(self.selection_changed)
+        session.listed.connect(self.show_listing)
         session.changed.connect(self.show_snapshot)
         session.closed.connect(self._on_closed)
         session.failed.connect(lambda _: self._on_closed())
@@ -154,11 +155,19 @@ class TreePanel(QWidget):
         self.bar.dtypes = snapshot.shown.types
         self.apply_filter()
 
+    def show_listing(self, index: CheckpointIndex) -> None:
+        """Show tensors of which no more is known than their headers tell."""
+        self._path = self._session.path
+        self.bar.dtypes = index.types
+        self.apply_filter()
+
     def apply_filter(self) -> None:
         """Show what the filter lets pass."""
-        snapshot = self._session.snapshot
-        if snapshot is not None:
-            self.search.run(snapshot.shown, self.filter_box.text(), self.modes.wanted(len(snapshot.shown.rows)))
+        snapshot, listing = self._session.snapshot, self._session.listing
+        index = snapshot.shown if snapshot is not None else listing
+        if index is not None:
+            wanted = self.modes.wanted(len(index.rows) if snapshot is not None else 0)
+            self.search.run(index, self.filter_box.text(), wanted)
 
     def _show_found(self, found: Found) -> None:
         self.trouble.say("")
