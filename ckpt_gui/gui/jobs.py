@@ -154,7 +154,8 @@ class JobManager(QObject):
         """Run `work(job)` on a pool thread; then call `done(result)` or `failed(error)` on the GUI thread.
 
         What the work hands over before its end goes to `part`. A cancelled job calls `failed` with `Cancelled`, unless
-        it was cancelled silently. A result that comes all the same goes to `discard`, which lets go of what it holds, such as open files.
+        it was cancelled silently. A result that comes all the same goes to `discard`, which lets go of what it holds,
+        such as open files.
 
         Args:
             title: What the job does.
