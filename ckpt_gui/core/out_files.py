@@ -70,7 +70,8 @@ def plan_files(export: Export) -> tuple[tuple[OutFile, ...], dict[str, str]]:
         CheckpointError: The container can not hold the tensors.
     """
     groups = _groups(export)
-    files = tuple(_file(export, name, entries) for name, entries in groups.items())
+    metadata = _metadata(export)
+    files = tuple(_file(export, name, entries, metadata) for name, entries in groups.items())
     return files, _index(export, groups)
 
 
@@ -122,10 +123,10 @@ def _same_name(file: str, export: Export) -> str:
     return name if name.endswith(suffixes) else PurePath(name).stem + suffixes[0]
 
 
-def _file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
+def _file(export: Export, name: str, entries: Sequence[Entry], metadata: Mapping[str, str]) -> OutFile:
     if export.container == "safetensors":
         parts = tuple(Part(e.key, e) for e in entries)
-        layout = safetensors.layout([e.output for e in entries], _metadata(export), _origins(export, entries))
+        layout = safetensors.layout([e.output for e in entries], metadata, _origins(export, entries))
         specs = {e.key: e.output for e in entries}
         leaves = tuple(StoredTensor(specs[key], key) for key in layout.offsets)
         return OutFile(name, parts, {e.key: e.key for e in entries}, layout, leaves)
