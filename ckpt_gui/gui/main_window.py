@@ -227,7 +227,7 @@ class MainWindow(QMainWindow):
     # ------------------------------------------------------------------------------------------------------ following
 
     def _on_opening(self, path: str) -> None:
-        self.last_path, self._entered = path, False
+        self.last_path = path
         self._forget_files()
         self.loading_panel.show_path(path)
         self._show_page(self.loading_panel)
@@ -261,6 +261,7 @@ class MainWindow(QMainWindow):
 
     def _forget_files(self) -> None:
         """Let go of what belongs to the checkpoint that was open."""
+        self._entered = False
         self.commands.drop_dialog()
         self.watch.watch(())
         self.notices.dismiss("changed")

@@ -20,6 +20,7 @@ from tests.bench.numbers import number_rows
 from tests.bench.remote import table as remote_table
 from tests.bench.results import record
 from tests.bench.shapes import SHAPES, make_hf
+from tests.bench.simulate import table as simulated
 from tests.bench.sparse import table as sparse_table
 from tests.bench.window import table as window_table
 
@@ -71,6 +72,9 @@ def main() -> int:
     print()
     with tempfile.TemporaryDirectory() as made:
         print("\n".join(remote_table(Path(made))))
+    print()
+    for line in simulated(args.folder, args.runs, ("100k", "500k")):
+        print(line)
     if args.window:
         print()
         for line in window_table(args.folder, args.size, args.runs, ("123k", "500k")):

@@ -1,7 +1,8 @@
-"""A plan past the machine: `python -m tests.bench.simulate`, or a part of `make bench`.
+"""Plans past the machine: `python -m tests.bench.simulate`, or a part of `make bench`.
 
-DeepSeek-V3 in bf16 is 1.3 TB in 163 files. As headers and holes it takes no room, and everything of its export but the
-bytes can be done: open, understand, compare, lay out, make the jobs that a cluster would get, and write the index.
+DeepSeek-V3 in bf16 is 1.4 TB in 163 files. As headers and holes it takes no room, and everything of its export but the
+bytes can be done: open, understand, compare, lay out, make the jobs that a cluster would get, and write the index. The
+same is done with models of 100,000 and 500,000 small tensors.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,11 @@ from ckpt_gui.core.timing import Laps
 from tests.bench import compile_package
 from tests.bench.job import peak_mib
 from tests.bench.sparse import configuration, tensors, write_holes
+from tests.bench.wide import WIDE, make_wide
 
 SHARDS = 163
 MODEL = "DeepSeek-V3"
+STEPS = ("open", "understand", "lay out", "compare", "files", "jobs", "send")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Simulated:
         all_jobs: Bytes of all jobs.
         index: Bytes of the index.
         seconds: Of each step.
+        cpu: Seconds of the processor, of all steps.
         peak_mib: The most memory that was held.
     """
 
@@ -62,6 +66,7 @@ class Simulated:
     all_jobs: int
     index: int
     seconds: dict[str, float]
+    cpu: float
     peak_mib: float
 
 
@@ -97,25 +102,35 @@ def simulate(folder: Path, shard: int) -> Simulated:
         laps.lap("send")
         return Simulated(
             len(source.refs), len(source.files), export.nbytes, len(jobs), max(sizes), sum(sizes), len(text),
-            dict(laps.seconds), peak_mib(),
+            dict(laps.seconds), time.process_time(), peak_mib(),
         )  # fmt: skip
 
 
-def table(folder: Path, runs: int, shard: int = 8) -> Iterator[str]:
+def models(folder: Path, wide: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the models, and make their files."""
+    yield f"{MODEL}, bf16", make(folder / "sparse" / f"{MODEL}-bf16")
+    for size in wide:
+        yield f"mixture of experts, {size}", make_wide(folder / "wide" / size, size)
+
+
+def table(folder: Path, runs: int, wide: Sequence[str], shard: int = 8) -> Iterator[str]:
     """Yield the lines of the table: medians over fresh processes."""
-    made = make(folder / "DeepSeek-V3-bf16")
-    found = [fresh(made, shard) for _ in range(runs)]
-    one = found[0]
-    yield f"| {MODEL} in bf16, `--shard-size {shard}GB` | |"
-    yield "|---|---|"
-    yield f"| tensors, files, bytes | {one['tensors']:,}, {one['files']}, {one['nbytes'] / 1e12:.2f} TB |"
-    for step in one["seconds"]:
-        yield f"| {step} | {statistics.median(run['seconds'][step] for run in found):.2f} s |"
-    yield f"| all of it, process | {statistics.median(run['wall'] for run in found):.2f} s |"
-    yield f"| peak memory | {max(run['peak_mib'] for run in found):,.0f} MiB |"
-    yield f"| jobs | {one['jobs']} |"
-    yield f"| largest job, all jobs, as sent | {one['largest_job'] / 1e3:,.0f} kB, {one['all_jobs'] / 1e6:.1f} MB |"
-    yield f"| index | {one['index'] / 1e6:.1f} MB |"
+    yield (
+        f"| export to `hf` of, in files of {shard} GB | tensors | files | bytes | "
+        + " | ".join(STEPS)
+        + (" | process | of the processor | peak | jobs | largest job, all jobs | index |")
+    )
+    yield "|---" * (len(STEPS) + 10) + "|"
+    for title, made in models(folder, wide):
+        found = [fresh(made, shard) for _ in range(runs)]
+        one = found[0]
+        steps = " | ".join(f"{statistics.median(run['seconds'][step] for run in found):.2f} s" for step in STEPS)
+        wall, cpu = (statistics.median(run[name] for run in found) for name in ("wall", "cpu"))
+        yield (
+            f"| {title} | {one['tensors']:,} | {one['files']} | {one['nbytes'] / 1e12:.2f} TB | {steps} | {wall:.2f} s "
+            f"| {cpu:.2f} s | {max(run['peak_mib'] for run in found):,.0f} MiB | {one['jobs']} "
+            f"| {one['largest_job'] / 1e6:.1f} MB, {one['all_jobs'] / 1e6:.1f} MB | {one['index'] / 1e6:.1f} MB |"
+        )
 
 
 def fresh(folder: Path, shard: int) -> dict[str, Any]:
@@ -130,8 +145,9 @@ def main() -> int:
     """Make the files, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.simulate", description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--wide", choices=WIDE, nargs="*", default=["100k", "500k"])
     parser.add_argument("--shard", type=int, default=8, help="GB of a file at most")
-    parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench" / "sparse")
+    parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
     parser.add_argument("--once", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.once:
@@ -139,7 +155,7 @@ def main() -> int:
         print(json.dumps(asdict(simulate(args.once, args.shard))))
         return 0
     compile_package()
-    for line in table(args.folder, args.runs, args.shard):
+    for line in table(args.folder, args.runs, args.wide, args.shard):
         print(line)
     return 0
 

@@ -118,6 +118,7 @@ def opened(clock: Clock, window: MainWindow, path: str) -> None:
         return window.tree_panel.model.rowCount() > 0 and window.pages.currentWidget() is window.page_tabs
 
     clock.run("open, to first rows", lambda: window.open_path(path), shown)
+    clock.run("from first rows to the plan", lambda: None, lambda: window.session.snapshot is not None)
     clock.run("after opening, nothing asked for", lambda: None, lambda: True, 1.0)
 
 
