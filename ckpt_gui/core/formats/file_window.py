@@ -35,6 +35,14 @@ class FileWindow(HeldFile):
         """Fill `out` with bytes from `offset` on, counted from the first of the window."""
         self._file.pread_into(self._first + offset, out)
 
+    def copy_to(self, offset: int, count: int, fd: int, place: int) -> int:
+        """Have the system copy bytes of the window; see `HeldFile`."""
+        return self._file.copy_to(self._first + offset, count, fd, place)
+
+    def clone_to(self, offset: int, count: int, fd: int, place: int) -> bool:
+        """Share blocks of the window; see `HeldFile`."""
+        return self._file.clone_to(self._first + offset, count, fd, place)
+
     def check_unchanged(self) -> None:
         """Raise if the file is not as it was when it was opened."""
         self._file.check_unchanged()

@@ -44,6 +44,14 @@ class RemoteFile(HeldFile):
         """Return `offset`: a server tells nothing of holes."""
         return offset
 
+    def copy_to(self, offset: int, count: int, fd: int, place: int) -> int:
+        """Copy nothing: the system knows only files of its own."""
+        return 0
+
+    def clone_to(self, offset: int, count: int, fd: int, place: int) -> bool:
+        """Share nothing."""
+        return False
+
     def check_unchanged(self) -> None:
         """Raise if the file on the server is not as it was when it was opened.
 
