@@ -38,7 +38,8 @@ QPushButton:disabled, QToolButton:disabled { color: @disabled; background: @wind
 QPushButton[kind="primary"], QToolButton[kind="primary"] { background: @accent; border-color: @accent;
   color: @on_accent; font-weight: 600; }
 QPushButton[kind="primary"]:hover, QToolButton[kind="primary"]:hover { background: @accent_hover; }
-QPushButton[kind="primary"]:focus, QToolButton[kind="primary"]:focus { border: 2px solid @text; }
+QPushButton[kind="primary"]:focus, QToolButton[kind="primary"]:focus { background: @surface; color: @accent;
+  border: 2px solid @focus; }
 QPushButton[kind="primary"]:disabled, QToolButton[kind="primary"]:disabled { background: @raised;
   border-color: @border; color: @disabled; }
 QPushButton[kind="quiet"], QToolButton[kind="quiet"] { background: transparent; border: 2px solid transparent;
@@ -84,8 +85,8 @@ QComboBox QAbstractItemView { background: @surface; border: 1px solid @border; s
   selection-color: @text; outline: none; }
 
 QTreeView, QTableView, QListView, QTableWidget, QTreeWidget { background: @surface;
-  alternate-background-color: @zebra; border: 1px solid @border; border-radius: 8px; outline: none; }
-QTreeView:focus, QTableView:focus, QListView:focus { border-color: @focus; }
+  alternate-background-color: @zebra; border: 1px solid @border; border-radius: 8px; padding: 1px; outline: none; }
+QTreeView:focus, QTableView:focus, QListView:focus { border: 2px solid @focus; padding: 0; }
 QTreeView::item { padding: 2px 4px; border: none; border-top: 1px solid transparent;
   border-bottom: 1px solid transparent; }
 QTreeView::item:hover { background: @hover; }
@@ -107,7 +108,7 @@ QTabBar::tab { background: transparent; color: @muted; padding: 6px 12px; border
   border-bottom: 2px solid transparent; }
 QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
 QTabBar::tab:hover { color: @text; }
-QTabBar::tab:focus { border-bottom-color: @focus; color: @text; }
+QTabBar::tab:focus { border: 2px solid @focus; border-radius: 4px; padding: 5px 10px; color: @text; }
 
 QStatusBar { background: @window; border-top: 1px solid @border; }
 QStatusBar::item { border: none; }
