@@ -68,10 +68,10 @@ QLineEdit[wrong="true"], QLineEdit[wrong="true"]:focus { border: 2px solid @red;
 QCheckBox, QRadioButton { border: 2px solid transparent; border-radius: 4px; padding: 1px 3px; }
 QCheckBox:focus, QRadioButton:focus { border-color: @focus; }
 QCheckBox:disabled, QRadioButton:disabled, QLabel:disabled { color: @disabled; }
-QCheckBox::indicator, QRadioButton::indicator { width: 14px; height: 14px; border: 1px solid @strong_border;
+QCheckBox::indicator, QRadioButton::indicator { width: 0.8em; height: 0.8em; border: 1px solid @strong_border;
   background: @surface; }
 QCheckBox::indicator { border-radius: 3px; }
-QRadioButton::indicator { border-radius: 8px; }
+QRadioButton::indicator { border-radius: 0.4em; }
 QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url("%check"); }
 QRadioButton::indicator:checked { background: qradialgradient(cx: 0.5, cy: 0.5, radius: 0.5, fx: 0.5, fy: 0.5,
   stop: 0 @accent, stop: 0.55 @accent, stop: 0.65 @surface); border-color: @accent; }
@@ -106,6 +106,10 @@ QTableCornerButton::section { background: @surface; border: none; border-bottom:
 QTabWidget::pane { border: 1px solid @border; border-radius: 8px; background: @surface; top: -1px; }
 QTabBar::tab { background: transparent; color: @muted; padding: 6px 12px; border: none;
   border-bottom: 2px solid transparent; }
+QTabBar::scroller { width: 3em; }
+QTabBar QToolButton { padding: 0; border-radius: 4px; }
+QTabBar QToolButton::left-arrow { image: url("%chevron-left"); }
+QTabBar QToolButton::right-arrow { image: url("%chevron-right"); }
 QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
 QTabBar::tab:hover { color: @text; }
 QTabBar::tab:focus { border: 2px solid @focus; border-radius: 4px; padding: 5px 10px; color: @text; }
@@ -132,8 +136,9 @@ def style_sheet(colours: Mapping[str, str], *, still: bool = False) -> str:
     """Return the sheet for a scheme: role → colour; `still` where nothing may move by itself."""
     sheet = _SHEET + (_STILL if still else "")
     tick = "check-light" if colours["on_accent"] == "#ffffff" else "check-dark"
-    for name, file in (("chevron-down", "chevron-down"), ("chevron-up", "chevron-up"), ("check", tick)):
-        sheet = sheet.replace(f"%{name}", resource(f"icons/{file}.svg").as_posix())
+    for name in ("chevron-down", "chevron-up", "chevron-left", "chevron-right"):
+        sheet = sheet.replace(f"%{name}", resource(f"icons/{name}.svg").as_posix())
+    sheet = sheet.replace("%check", resource(f"icons/{tick}.svg").as_posix())
     for role in sorted(colours, key=len, reverse=True):
         sheet = sheet.replace(f"@{role}", colours[role])
     return sheet

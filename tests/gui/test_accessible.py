@@ -91,8 +91,16 @@ WHAT = [*(page.name for page in PAGES), "start", *DIALOGS]
 
 
 @pytest.mark.parametrize("what", WHAT)
-def test_every_control_has_a_name_and_a_role(full: MainWindow, qtbot: QtBot, what: str) -> None:
+def test_everything_is_there_for_readers_and_for_the_keyboard(full: MainWindow, qtbot: QtBot, what: str) -> None:
     top = shown(full, qtbot, what)
+    check_names_and_roles(top)
+    check_rows(top)
+    check_letters(top)
+    check_tab(top)
+
+
+def check_names_and_roles(top: QWidget) -> None:
+    """Fail where a control has no name or no role."""
     bad = []
     for widget in controls(top):
         told = QAccessible.queryAccessibleInterface(widget)
@@ -104,9 +112,8 @@ def test_every_control_has_a_name_and_a_role(full: MainWindow, qtbot: QtBot, wha
     assert bad == []
 
 
-@pytest.mark.parametrize("what", WHAT)
-def test_every_row_can_be_read_aloud(full: MainWindow, qtbot: QtBot, what: str) -> None:
-    top = shown(full, qtbot, what)
+def check_rows(top: QWidget) -> None:
+    """Fail where a row of a list has nothing to be read aloud."""
     bad = []
     for view in controls(top):
         if not isinstance(view, QAbstractItemView) or view.model() is None:
@@ -128,9 +135,8 @@ def cells(view: QAbstractItemView, parent: QModelIndex | None = None) -> Iterato
         yield from cells(view, index)
 
 
-@pytest.mark.parametrize("what", WHAT)
-def test_tab_reaches_everything_and_is_trapped_nowhere(full: MainWindow, qtbot: QtBot, what: str) -> None:
-    top = shown(full, qtbot, what)
+def check_tab(top: QWidget) -> None:
+    """Fail where Tab or Shift+Tab does not reach everything, or is trapped."""
     wanted = {
         it for it in controls(top) if it.isEnabled() and it.focusPolicy() != Qt.FocusPolicy.NoFocus and focusable(it)
     }
@@ -140,7 +146,7 @@ def test_tab_reaches_everything_and_is_trapped_nowhere(full: MainWindow, qtbot: 
             place = top.focusWidget() or top
             QApplication.sendEvent(place, *_press(key))
             now = top.focusWidget()
-            assert now is not None, what
+            assert now is not None
             if now in seen[:1] and len(seen) > 1:
                 break
             seen.append(now)
@@ -238,16 +244,15 @@ def test_letters_are_alone_in_their_menu(full: MainWindow) -> None:
         assert doubled(texts) == {}, menu.title()
 
 
-@pytest.mark.parametrize("what", WHAT)
-def test_letters_are_alone_where_they_are_seen(full: MainWindow, qtbot: QtBot, what: str) -> None:
-    top = shown(full, qtbot, what)
+def check_letters(top: QWidget) -> None:
+    """Fail where two things that are seen are reached by the same letter."""
     texts = [it.text() for it in top.findChildren(QAbstractButton) if it.isVisible() and it.window() is top]
     texts += [it.text() for it in top.findChildren(QLabel) if it.isVisible() and it.buddy() and it.window() is top]
     for bar in top.findChildren(QTabBar):
         if bar.isVisible() and bar.window() is top:
             texts += [bar.tabText(place) for place in range(bar.count())]
-    if top is full:
-        texts += [action.text() for action in full.menuBar().actions()]
+    if isinstance(top, MainWindow):
+        texts += [action.text() for action in top.menuBar().actions()]
     assert doubled(texts) == {}
 
 

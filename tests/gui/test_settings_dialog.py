@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialog
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.main_window import MainWindow
@@ -17,7 +17,7 @@ from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import STILL, Theme
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from tests.gui.checkpoints import source
-from tests.gui.windows import make_window, window_on
+from tests.gui.windows import make_window, snapshot_of, window_on
 
 
 @pytest.fixture
@@ -239,3 +239,32 @@ def test_new_shortcuts_act(qtbot: QtBot, qapp: QApplication) -> None:
     window.actions_by_id["check-values"].trigger()
     assert window.page_tabs.current_name == "scan"
     qtbot.waitUntil(lambda: not window.jobs.running(), timeout=20_000)
+
+
+def test_docks_make_room_where_the_letters_are_large(window: MainWindow, qtbot: QtBot, qapp: QApplication) -> None:
+    window.theme.set_points(20)
+    large = make_window(qtbot, qapp)
+    large.theme.set_points(20)
+    large.session.publish(snapshot_of(source()))
+    qapp.processEvents()
+    assert large.docks["inspector"] in large.tabifiedDockWidgets(large.docks["checkpoint"])
+    assert not large.docks["plan"].isVisible()
+    assert large.width() <= 1280
+    large.actions_by_id["plan-all"].trigger()
+    assert large.docks["plan"].isVisible(), "a key away"
+    large.theme.set_points(0)
+
+
+@pytest.mark.parametrize("what", ["settings", "shortcuts", "palette", "help", "legend", "about", "export", "explain"])
+def test_dialogs_fit_the_screen_with_large_letters(
+    window: MainWindow, qtbot: QtBot, qapp: QApplication, what: str
+) -> None:
+    window.theme.set_points(20)
+    window.session.publish(snapshot_of(source()))
+    window.actions_by_id[what].trigger()
+    dialog = next(it for it in window.findChildren(QDialog) if it.isVisible())
+    qtbot.waitUntil(lambda: not window.jobs.running())
+    least = dialog.minimumSizeHint()
+    assert max(dialog.width(), least.width()) <= 1280
+    assert max(dialog.height(), least.height()) <= 800
+    dialog.close()

@@ -19,6 +19,7 @@ AREAS = {
 }  # fmt: skip
 LEAST_EMS = {"checkpoint": 15, "inspector": 18}  # widths: at 14 pt all fits into 1280 pixels
 LEAST_EMS_BELOW = 15
+ROOMY_EMS = 52, 30  # width and height of a window in which all docks have room beside the keys
 
 
 class Docks(QObject):
@@ -67,13 +68,24 @@ class Docks(QObject):
             self.make_room(False)
             self.layout = self._window.saveState(LAYOUT_VERSION)
         self._shown = shown
+        wide, high = self._has_room()
+        if shown and self.layout.isEmpty() and not wide:  # before they are there: the window would grow for them
+            self._window.tabifyDockWidget(self.by_name["checkpoint"], self.by_name["inspector"])
         for dock in self.by_name.values():
             dock.setVisible(shown)
             dock.toggleViewAction().setEnabled(shown)
         if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
             self._below[0].raise_()
+            self.by_name["checkpoint"].raise_()
+            for dock in () if high else self._below:
+                dock.hide()
             self._size()
         self._name_tabs()
+
+    def _has_room(self) -> tuple[bool, bool]:
+        """Tell whether the window is wide enough for docks on both sides, and high enough for those below."""
+        window, em = self._window, self._window.fontMetrics().height()
+        return window.width() >= ROOMY_EMS[0] * em, window.height() >= ROOMY_EMS[1] * em
 
     def _name_tabs(self) -> None:
         """Give the tabs of docks that lie on top of each other a name: Qt makes them once they are shown."""

@@ -96,7 +96,8 @@ class ExplainDialog(QDialog):
         layout.addWidget(label(self.tr("Paste the message of any program that loads, saves or converts"), wrap=True))
         layout.addWidget(split, 1)
         layout.addWidget(buttons)
-        self.resize(em(self, 42), em(self, 38))
+        room = self.screen().availableSize() * 0.9
+        self.resize(min(em(self, 42), room.width()), min(em(self, 38), room.height()))
 
     def _paste(self) -> None:
         self.edit.setPlainText(QGuiApplication.clipboard().text())

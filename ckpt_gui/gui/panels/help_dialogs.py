@@ -16,6 +16,8 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.units import GRID
 
+_LEGEND_EMS = 66  # width of the legend with its columns side by side
+
 
 class LegendDialog(QDialog):
     """Says what each glyph means, and what the filter understands."""
@@ -25,19 +27,30 @@ class LegendDialog(QDialog):
         self._theme = theme
         self.setWindowTitle(self.tr("Legend"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
-        layout.setSpacing(2 * GRID)
         looks = QVBoxLayout()
         looks.setSpacing(2 * GRID)
         looks.addWidget(self._states())
         looks.addWidget(self._severities())
-        columns = QHBoxLayout()  # a legend one below the other is higher than small screens
+        looks.addStretch(1)
+        body = ScrollBody()
+        # Side by side: one below the other is higher than small screens. Where the letters are large it scrolls.
+        room, em = self.screen().availableSize() * 0.9, self.fontMetrics().height()
+        side_by_side = room.width() >= _LEGEND_EMS * em
+        columns = QHBoxLayout(body) if side_by_side else QVBoxLayout(body)
+        columns.setContentsMargins(0, 0, 0, 0)
         columns.setSpacing(2 * GRID)
         columns.addLayout(looks)
         columns.addWidget(self._filter(), 0, Qt.AlignmentFlag.AlignTop)
-        layout.addLayout(columns)
+        area = scroll_area(body)
+        area.setAccessibleName(self.tr("Legend"))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
+        layout.setSpacing(2 * GRID)
+        layout.addWidget(area, 1)
         layout.addWidget(_close_button(self))
+        wanted = columns.sizeHint()
+        width = (_LEGEND_EMS if side_by_side else _LEGEND_EMS // 2) * em
+        self.resize(min(width, room.width()), min(wanted.height() + 7 * em, room.height()))
 
     def _states(self) -> QWidget:
         card = Card()
@@ -48,7 +61,7 @@ class LegendDialog(QDialog):
             word = label(style.word)
             word.setFont(self._theme.state_font(style.name))
             grid.addWidget(word, line, 1)
-            grid.addWidget(label(style.meaning, muted=True), line, 2)
+            grid.addWidget(label(style.meaning, muted=True, wrap=True), line, 2)
         card.body.addLayout(grid)
         return card
 
@@ -65,7 +78,7 @@ class LegendDialog(QDialog):
         for line, (name, (glyph, word, _)) in enumerate(SEVERITY_STYLES.items()):
             grid.addWidget(self._glyph(glyph, f"severity.{name}"), line, 0)
             grid.addWidget(label(word), line, 1)
-            grid.addWidget(label(meanings[name], muted=True), line, 2)
+            grid.addWidget(label(meanings[name], muted=True, wrap=True), line, 2)
         card.body.addLayout(grid)
         return card
 
@@ -73,11 +86,11 @@ class LegendDialog(QDialog):
         card = Card()
         card.body.addWidget(label(self.tr("What the filter can ask for"), bold=True, size=1.15))
         words = self.tr("All terms must hold. ! before one leaves out, | is or, quotes go round spaces.")
-        card.body.addWidget(label(words, muted=True))
+        card.body.addWidget(label(words, muted=True, wrap=True))
         grid = _grid()
         for line, field in enumerate(FIELDS):
             grid.addWidget(label(field.example), line, 0)
-            grid.addWidget(label(field.meaning, muted=True), line, 2)
+            grid.addWidget(label(field.meaning, muted=True, wrap=True), line, 2)
         card.body.addLayout(grid)
         return card
 

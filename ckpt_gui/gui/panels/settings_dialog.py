@@ -93,6 +93,8 @@ class SettingsDialog(QDialog):
         for box in (self.recents_box, self.filters_box):
             box.setRange(0, MOST_RECENTS)
             box.setSpecialValueText(self.tr("None"))
+        for box in (self.points_box, self.recents_box, self.filters_box):
+            box.lineEdit().setTextMargins(GRID, 0, 0, 0)
         self.reset_button = button(self.tr("Reset everything"), tip=self.tr("As delivered; also forgets what was used"))
         self.keys_button = button(self.tr("Keyboard shortcuts…"))
         self.told = label(muted=True, wrap=True)
