@@ -4,8 +4,8 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test test-oracles test-real test-desktop fuzz bench bundle icons install-desktop uninstall-desktop \
-  screenshots sample guide translations families format clean
+.PHONY: help setup run test test-screen test-oracles test-real test-desktop fuzz bench bundle icons install-desktop \
+  uninstall-desktop screenshots sample guide translations families format clean
 
 help:  ## List the targets
 	@echo "Targets:"
@@ -22,6 +22,10 @@ test:  ## Lint, types, import contracts, all tests, core and command line withou
 
 test-oracles:  ## Compare with transformers 4 and 5, torchtune, peft and gguf, in venvs of their own
 	@scripts/test_oracles.sh
+
+test-screen:  ## Drive the real window on a screen of its own: focus, drag and drop, dark, 200 %, keyboard alone
+	@scripts/setup.sh screen
+	$(PY) -m pytest -q -m xvfb tests/gui/test_screen.py
 
 test-real:  ## Run on real checkpoints (see tests/real)
 	@scripts/setup.sh oracles4

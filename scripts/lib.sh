@@ -85,6 +85,16 @@ need_qt_libraries() {
   [ -z "$missing" ] || note "The window needs these libraries, which this system does not have yet:$missing"
 }
 
+# A screen without a monitor, a window manager, and what presses keys from outside.
+SCREEN_PACKAGES="xvfb openbox xdotool"
+
+need_screen() {
+  if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    # shellcheck disable=SC2086
+    need_packages $SCREEN_PACKAGES || true
+  fi
+}
+
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 find_python() {

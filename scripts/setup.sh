@@ -2,6 +2,7 @@
 # Makes one of the environments of this project; quick if it is there and current.
 #   scripts/setup.sh run        .venv: what the program needs
 #   scripts/setup.sh dev        .venv: that, the tests' needs, linters and build tools
+#   scripts/setup.sh screen     dev, and the system packages of a screen without a monitor
 #   scripts/setup.sh core       .venv-core: the core and the command line, without Qt and matplotlib
 #   scripts/setup.sh oracles4   .venv-oracles4: dev without linters, with transformers 4, torchtune, peft, gguf
 #   scripts/setup.sh oracles5   .venv-oracles5: the same with transformers 5
@@ -11,9 +12,14 @@ cd "$ROOT"
 
 kind="${1:-dev}"
 case "$kind" in
+  screen)
+    need_screen
+    kind=dev
+    venv=.venv
+    ;;
   run | dev) venv=.venv ;;
   core | oracles4 | oracles5) venv=".venv-$kind" ;;
-  *) die "unknown environment $kind (run, dev, core, oracles4 or oracles5)" ;;
+  *) die "unknown environment $kind (run, dev, screen, core, oracles4 or oracles5)" ;;
 esac
 
 # Two at once in the same tree (an editor and a terminal) would trip over each other.

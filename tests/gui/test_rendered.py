@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pytest
+from ckpt_gui.gui.resources import SAMPLE, resource
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import (
@@ -26,7 +27,6 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.looks import SCHEME_COLOURS
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.resources import SAMPLE, resource
 from tests.gui.windows import make_window
 
 FINE = 3  # texts are drawn so much larger that their strokes are more than the edges of letters
