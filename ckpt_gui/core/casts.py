@@ -19,6 +19,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 
 Array = NDArray[Any]
 _LARGEST = {"bf16": 3.3895313892515355e38, "fp16": 65504.0}  # the largest finite values
+_MAGNITUDE = 0x7FFF  # of 16 bits: all but the sign
 _HIGH = 1 if sys.byteorder == "little" else 0  # which half of 32 bits is the upper one
 
 
@@ -51,22 +52,28 @@ def cast(raw: Array, source: str, target: str) -> tuple[Array, int]:
     if source == target:
         return raw, 0
     if BY_NAME[source].bits == 16:
-        values, overflow = _table(source, target)
+        values, overflow, least = _table(source, target)
         patterns = raw.view(np.uint16)
-        count = int(np.count_nonzero(overflow[patterns])) if overflow is not None else 0
+        count = 0
+        if overflow is not None and (patterns & _MAGNITUDE).max(initial=0) >= least:  # a second look-up costs as much
+            count = int(np.count_nonzero(overflow[patterns]))
         return values[patterns].view(np.uint8), count
     return _cast_values(raw, source, target)
 
 
 @lru_cache(maxsize=16)
-def _table(source: str, target: str) -> tuple[Array, Array | None]:
-    """Return the results for all 65,536 patterns, and a mask of those that overflow (None if none can)."""
+def _table(source: str, target: str) -> tuple[Array, Array | None, int]:
+    """Return the results for all 65,536 patterns, a mask of those that overflow (None if none can), and the least.
+
+    The least is that of their patterns without sign: a block that has none from there on has no overflow.
+    """
     patterns = np.arange(65536, dtype=np.uint16).view(np.uint8)
     result, count = _cast_values(patterns, source, target)
     table = result.view(_carrier(target))
     if not count:
-        return table, None
-    return table, np.isinf(as_float(result, target)) & np.isfinite(as_float(patterns, source))
+        return table, None, 0
+    mask = np.isinf(as_float(result, target)) & np.isfinite(as_float(patterns, source))
+    return table, mask, int((np.flatnonzero(mask) & _MAGNITUDE).min())
 
 
 def _cast_values(raw: Array, source: str, target: str) -> tuple[Array, int]:

@@ -82,3 +82,10 @@ def test_as_float(dtype: str, kind: type) -> None:
     raw = np.array([0, 1], BY_NAME[dtype].numpy).view(np.uint8)
     assert as_float(raw, dtype).dtype == kind
     assert list(as_float(raw, dtype)) == [0, 1]
+
+
+def test_an_overflow_is_counted_from_the_first_number_that_is_too_large() -> None:
+    """65,504 and what rounds to it fit fp16; bf16's next number above does not, and its negative neither."""
+    largest, next_one = np.array([0x477F, 0x4780], dtype=np.uint16)
+    for patterns, wanted in (([largest], 0), ([next_one], 1), ([largest, next_one | 0x8000, next_one], 2)):
+        assert cast(np.array(patterns, dtype=np.uint16).view(np.uint8), "bf16", "fp16")[1] == wanted
