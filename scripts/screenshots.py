@@ -41,6 +41,18 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "statistics": (str(SAMPLE), "--select", WEIGHT, "--view", "statistics"),
 }
 README = ("window", "pair")
+SCHEMES = ("light", "dark", "contrast")
+# Name of the picture → action of the window that is done on the sample, and what is typed then.
+ACTIONS: dict[str, tuple[str, str]] = {
+    "preview": ("preview", ""),
+    "palette": ("palette", "diff"),
+    "settings": ("settings", ""),
+    "shortcuts": ("shortcuts", ""),
+    "legend": ("legend", ""),
+    "explain": ("explain", 'Unexpected key(s) in state_dict: "_orig_mod.tok_embeddings.weight".'),
+    "rename": ("rename", ""),
+    "fields": ("fields", ""),
+}
 NAME = "smollm2-135m"
 MODEL_VIEWS: dict[str, tuple[str, ...]] = {
     "model-overview": (NAME, "--view", "overview"),
@@ -65,12 +77,15 @@ def main() -> int:
             draw_model(args.model, args.out, args.scale, Path(folder))
             return 0
         made = make_sources(Path(folder))
-        for scheme in ("light", "dark"):
+        for scheme in SCHEMES if args.all else SCHEMES[:2]:
             for name in VIEWS if args.all else README:
                 words = [word.format(**made) for word in VIEWS[name]]
                 draw(args.out / f"{name}-{scheme}.png", words, scheme, args.scale, Path(folder))
             if args.all:
                 draw_result(args.out / f"result-{scheme}.png", scheme, args.scale, Path(folder))
+                draw_batch(args.out / f"batch-{scheme}.png", made, scheme, args.scale, Path(folder))
+                for name, (action, text) in ACTIONS.items():
+                    draw_action(args.out / f"{name}-{scheme}.png", action, text, scheme, args.scale, Path(folder))
     return 0
 
 
@@ -210,6 +225,49 @@ windows.close_all()
 def draw_result(picture: Path, scheme: str, scale: str, folder: Path) -> None:
     """Export the sample in the window, and draw what it says of it."""
     run(picture, ["-c", RESULT, str(SAMPLE), str(folder / f"exported-{scheme}"), str(picture)], scheme, scale, folder)
+
+
+# A dialog, opened by its action, with a text typed into what has the focus.
+ACTION = """
+import sys
+from PySide6.QtCore import QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from ckpt_gui.gui import app as gui
+from ckpt_gui.gui.screenshot import Shooter
+from ckpt_gui.gui.window_state import once
+
+sample, action, text, key, picture = sys.argv[1:]
+app = gui.application()
+windows = gui.Windows(gui.Settings(), gui.Theme(app, gui.Settings().scheme))
+window = windows.add(sample)
+
+def act():
+    window.tree_panel.select_key(key)
+    window.actions_by_id[action].trigger()
+    QTimer.singleShot(300, type_text)
+
+def type_text():
+    place = QApplication.focusWidget()
+    if text and place is not None:
+        QTest.keyClicks(place, text)
+    shooter = Shooter(window, picture)
+    app.aboutToQuit.connect(lambda: shooter)
+
+once(window, act)
+app.exec()
+windows.close_all()
+"""
+
+
+def draw_action(picture: Path, action: str, text: str, scheme: str, scale: str, folder: Path) -> None:
+    """Do an action of the window on the sample, and draw what it shows."""
+    run(picture, ["-c", ACTION, str(SAMPLE), action, text, WEIGHT, str(picture)], scheme, scale, folder)
+
+
+def draw_batch(picture: Path, made: dict[str, str], scheme: str, scale: str, folder: Path) -> None:
+    """Draw the queue of several checkpoints."""
+    draw(picture, [str(SAMPLE), *made.values()], scheme, scale, folder)
 
 
 if __name__ == "__main__":
