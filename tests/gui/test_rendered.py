@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pytest
-from ckpt_gui.gui.resources import SAMPLE, resource
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import (
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.looks import SCHEME_COLOURS
 from ckpt_gui.gui.main_window import MainWindow
 from tests.gui.windows import make_window
