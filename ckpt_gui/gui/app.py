@@ -61,7 +61,8 @@ def run(
         _stopped_by_signals(app, windows.end),
         caught(windows.show_trouble),
     ):
-        asked = Request(distinct(paths), select or "", filter or "", view or "", against or "", plan=plan or "")
+        named = distinct(paths) if len(paths) > 1 else tuple(paths)  # one alone is shown as it was typed
+        asked = Request(named, select or "", filter or "", view or "", against or "", plan=plan or "")
         first = windows.take(asked, restore=not (fresh or screenshot))
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:
