@@ -310,6 +310,38 @@ def test_the_mouse_selects_what_it_is_drawn_over_and_drags_what_is_selected(
     assert len(drags[0].split("\n")) == 4
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_click_shows_the_tensor_in_the_inspector(
+    window: MainWindow, panel: TreePanel, qtbot: QtBot, mode: Mode
+) -> None:
+    panel.set_mode(mode)
+    panel.view.tree.unfold_first(panel.view.tree.keys.tree, members=True)
+    view = panel.view.current
+    for key in ("_orig_mod.layers.0.attention.wq.weight", "_orig_mod.layers.1.attention.wv.weight"):
+        number = panel.selection.index.find(key)
+        assert number is not None
+        index = panel.view._index_of(number)
+        view.scrollTo(index)
+        pos = view.visualRect(index.siblingAtColumn(Column.KEY)).center()
+        with qtbot.waitSignal(panel.selected, timeout=2_000) as told:
+            qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=pos)
+        assert told.args is not None
+        assert told.args[0].path == key, "and nothing else in between"
+        assert window.inspector_panel.details.names.value("key") == key
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_letting_go_of_the_only_selected_row_shows_the_whole_file(
+    window: MainWindow, panel: TreePanel, qtbot: QtBot, mode: Mode
+) -> None:
+    panel.set_mode(mode)
+    assert panel.select_key("_orig_mod.layers.0.attention.wq.weight")
+    view = panel.view.current
+    pos = view.visualRect(view.currentIndex().siblingAtColumn(Column.KEY)).center()
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier, pos)
+    assert not window.inspector_panel.details.overview.isHidden()
+
+
 def test_groups_are_copied_with_their_names(window: MainWindow, panel: TreePanel) -> None:
     panel.set_mode("families")
     panel.view.tree.go_to(next(node for node in panel.view.tree.lines() if node.name == "wk.weight"))

@@ -87,10 +87,15 @@ class TreeSelection(QObject):
             self.row_chosen.emit(row)
 
     def _on_current(self, _current: QModelIndex, _previous: QModelIndex) -> None:
-        if self._restoring:
-            return
+        if not self._restoring:
+            self._note_current()
+
+    def _note_current(self) -> None:
+        """Tell of the current row or group once it is selected: keys select it before, a click after it is current."""
         views = self._views
         number, group = views.current_number(), views.current_group()
+        if number is None and group is None and views.current.selectionModel().hasSelection():
+            return
         row = self.index.rows[number] if number is not None else None
         if number is not None:
             self._key, self._group = self.index.place(number), ""
@@ -106,6 +111,7 @@ class TreeSelection(QObject):
             kept = numbers if len(numbers) <= MOST_KEPT else ()
             self._others = tuple(self.index.place(number) for number in kept)
             self._count(numbers)
+            self._note_current()
 
     def _count(self, numbers: Sequence[int]) -> None:
         """Tell how much is selected: these rows, and in a tree all that is in the selected groups."""
