@@ -237,7 +237,7 @@ def test_the_command_is_understood_by_the_command_line(session: Session) -> None
     parser = argparse.ArgumentParser()
     fix.add_arguments(parser)
     args = parser.parse_args(shlex.split(fix_command(session.snapshot, "/a b/it's"))[2:])
-    assert (args.path, args.out, args.to) == (str(SAMPLE), "/a b/it's", "torchtune")
+    assert (args.path, args.out, args.to) == ([str(SAMPLE)], "/a b/it's", "torchtune")
     assert (args.dtype, args.max_shard_size, args.tie, args.heads) == ("bf16", 2_000_000_000, "keep", 6)
 
 
