@@ -7,7 +7,7 @@ said then stands in for the config: which family it is, and how many heads its q
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ckpt_gui.core.families.known import Known, find_known, fitting
 from ckpt_gui.core.families.known_config import is_whole, known_config
@@ -23,24 +23,42 @@ def recognise(plan: Plan, matches: Sequence[Match]) -> tuple[Known, ...]:
     """Return the published models whose sizes the tensors have, families that the names fit only."""
     if plan.config is not None or len([name for name in plan.source.ranks if name]) > 1:
         return ()
-    found = {model.name: model for match in matches for model in _of_match(plan, match)}
+    groups = _groups(plan) if matches else {}
+    found = {model.name: model for match in matches for model in _of_match(groups, match)}
     return tuple(found.values())
 
 
-def _of_match(plan: Plan, match: Match) -> tuple[Known, ...]:
+def _groups(plan: Plan) -> dict[str, tuple[Counter[tuple[int, ...]], int]]:
+    """Return for each template the shapes that it has, how often, and the largest of its first numbers.
+
+    A model of 500,000 tensors has some dozens of templates: what is known of them is asked once for each.
+    """
+    shapes: dict[str, list[tuple[int, ...]]] = {}
+    last: dict[str, int] = {}
+    for entry in plan.entries:
+        key = entry.output.key
+        name = template(key)
+        shapes.setdefault(name, []).append(entry.output.shape)
+        if "{}" in name:
+            last[name] = max(last.get(name, 0), indices(key)[0])
+    return {name: (Counter(found), last.get(name, -1)) for name, found in shapes.items()}
+
+
+def _of_match(groups: Mapping[str, tuple[Counter[tuple[int, ...]], int]], match: Match) -> tuple[Known, ...]:
     votes: dict[str, Counter[int]] = {}
     layers = 0
     slots, rules = match.family.by_slot, match.layout.by_stored
-    for entry in plan.entries:
-        rule = rules.get(template(entry.key)) or rules.get(match.prefix + template(entry.key))
+    for name, (shapes, last) in groups.items():
+        rule = rules.get(name) or rules.get(match.prefix + name)
         if rule is None or not isinstance(rule.hub, str) or rule.stack or rule.reshapes or rule.split:
             continue
         slot = slots[anonymous(rule.hub)]
         if "{layer}" in rule.stored:
-            layers = max(layers, indices(entry.key)[0] + 1)
-        if len(slot.shape) == len(entry.output.shape):
-            for symbol, size in zip(slot.shape, entry.output.shape, strict=True):
-                votes.setdefault(symbol, Counter())[size] += 1
+            layers = max(layers, last + 1)
+        for shape, count in shapes.items():
+            if len(slot.shape) == len(shape):
+                for symbol, size in zip(slot.shape, shape, strict=True):
+                    votes.setdefault(symbol, Counter())[size] += count
     sizes = {symbol: counter.most_common(1)[0][0] for symbol, counter in votes.items()}
     return fitting([match.family.name], sizes, layers)
 
