@@ -27,6 +27,8 @@ QMenu::item:disabled { color: @disabled; }
 QMenu::separator { height: 1px; background: @border; margin: 4px 8px; }
 
 QToolBar { background: @window; border: none; border-bottom: 1px solid @border; padding: 6px 12px; spacing: 8px; }
+QToolBarExtension { padding: 0; }
+QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QToolBar::separator { background: @border; width: 1px; margin: 4px; }
 
 QPushButton, QToolButton { background: @surface; border: 1px solid @border; border-radius: 6px; padding: 5px 12px;

@@ -58,7 +58,7 @@ class Theme(QObject):
         app.setStyle("Fusion")
         self._follow_system()
         if points:
-            self.set_points(points)
+            self._set_letters(min(max(points, LEAST_POINTS), MOST_POINTS))
         if still:
             self.set_still(True)
         self._apply()
@@ -89,16 +89,23 @@ class Theme(QObject):
         points = min(max(points, LEAST_POINTS), MOST_POINTS) if points else 0
         if points == self.points:
             return
-        font, before = QFont(self._usual_font), self._app.font().pointSizeF()
+        before = self._app.font().pointSizeF()
+        own = self._own_letters()
+        self._set_letters(points)
+        for _, font in own:
+            font.setPointSizeF(font.pointSizeF() * self._app.font().pointSizeF() / before)
+        self._apply(own)  # what the sheet has settled takes other letters only with a sheet that is set again
+
+    def _own_letters(self) -> list[tuple[QWidget, QFont]]:
+        """Return what has a font of its own, such as headings, and that font."""
+        return [(it, it.font()) for it in self._app.allWidgets() if it.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+
+    def _set_letters(self, points: int) -> None:
+        font = QFont(self._usual_font)
         if points:
             font.setPointSize(points)
         self.points = points
-        grown = [(it, it.font()) for it in self._app.allWidgets() if it.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
         self._app.setFont(font)
-        for widget, own in grown:  # those with a size of their own, such as headings
-            own.setPointSizeF(own.pointSizeF() * font.pointSizeF() / before)
-            widget.setFont(own)
-        self.changed.emit()
 
     def set_still(self, still: bool) -> None:
         """Choose whether anything may move by itself: bars that wait, menus that fade, docks that glide, the cursor."""
@@ -159,7 +166,8 @@ class Theme(QObject):
         if self._scheme == "system":
             self._apply()
 
-    def _apply(self) -> None:
+    def _apply(self, letters: list[tuple[QWidget, QFont]] | None = None) -> None:
+        letters = self._own_letters() if letters is None else letters
         hints = QGuiApplication.styleHints()
         wanted = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark, "contrast": Qt.ColorScheme.Dark}
         scheme = wanted.get(self._scheme)
@@ -171,6 +179,8 @@ class Theme(QObject):
         self._colours = {role: QColor(value) for role, value in values.items()}
         self._app.setPalette(self._palette())
         self._app.setStyleSheet(style_sheet(values, still=self.still))
+        for widget, font in letters:  # a new sheet gives back those that they had when they were first settled
+            widget.setFont(font)
         self.changed.emit()
 
     def _palette(self) -> QPalette:

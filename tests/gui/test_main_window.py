@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QFont
-from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -54,6 +54,26 @@ def test_the_start_page_comes_first_and_offers_the_sample(window: MainWindow, qt
     assert window.checkpoint_panel.card.title == "Llama, Meta layout"
     assert window.tool_bar.fix_button.text() == "Fix 30…"
     assert window.settings.recents()[0].endswith("tiny-llama-compiled.pt")
+
+
+def test_what_writes_stays_on_the_tool_bar_where_letters_are_large(window: MainWindow, qtbot: QtBot) -> None:
+    bar = window.tool_bar
+    buttons = (bar.previous_button, bar.next_button, bar.export_button, bar.fix_button)
+
+    def whole(button: QToolButton) -> bool:
+        inside = bar.rect().contains(button.geometry()) and button.isVisible()
+        return inside and button.width() >= button.minimumSizeHint().width()
+
+    with qtbot.waitSignal(window.settled):
+        window.start_page.sample_button.click()
+    for points, width in ((20, 1280), (24, 1280), (20, 1000)):
+        window.theme.set_points(points)
+        window.resize(width, 800)
+        qtbot.waitUntil(lambda: bar.font().pointSize() == points and all(whole(button) for button in buttons))
+    assert (bar.previous_button.text(), bar.previous_button.accessibleName()) == ("◀", "Previous difference")
+    window.theme.set_points(0)
+    window.resize(1280, 800)
+    qtbot.waitUntil(lambda: bar.previous_button.text() == "◀  Previous" and bar.compare_box.name.isVisible())
 
 
 def test_return_presses_a_button_of_the_start_page(window: MainWindow, qtbot: QtBot) -> None:

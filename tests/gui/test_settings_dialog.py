@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.main_window import MainWindow
@@ -65,6 +65,10 @@ def test_letters_grow_with_everything_that_has_a_size_of_its_own(window: MainWin
     assert qapp.font().pointSize() == 18
     assert heading.font().pointSizeF() == pytest.approx(before * 18 / usual)
     assert window.settings.points == 18
+    inherit = [it for it in window.findChildren(QWidget) if not it.testAttribute(Qt.WidgetAttribute.WA_SetFont)]
+    assert {it.font().pointSize() for it in inherit if it.isVisible()} == {18}, "what is open follows at once"
+    window.theme.set_scheme("dark")
+    assert heading.font().pointSizeF() == pytest.approx(before * 18 / usual), "other colours leave the letters alone"
     dialog.points_box.setValue(dialog.points_box.minimum())
     assert qapp.font().pointSizeF() == usual
     assert heading.font().pointSizeF() == pytest.approx(before)

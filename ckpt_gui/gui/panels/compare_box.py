@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QComboBox, QCompleter, QHBoxLayout, QWidget
 from ckpt_gui.core.families.known import KNOWN
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.panels.parts import label
-from ckpt_gui.gui.widgets.units import GRID
+from ckpt_gui.gui.widgets.units import GRID, em
 
+LEAST_EMS = 8  # width of the box where there is no room for more
 OWN, FILE, FOLDER = range(3)  # the entries before the known models
 
 
@@ -29,12 +30,12 @@ class CompareBox(QWidget):
         super().__init__(parent)
         self._shown = ""
         self.combo = self._make_combo()
-        name = label(self.tr("Compare with"), muted=True)
-        name.setBuddy(self.combo)
+        self.name = label(self.tr("Compare with"), muted=True)
+        self.name.setBuddy(self.combo)
         line = QHBoxLayout(self)
         line.setContentsMargins(GRID, 0, 0, 0)
         line.setSpacing(GRID)
-        line.addWidget(name)
+        line.addWidget(self.name)
         line.addWidget(self.combo)
         self.combo.activated.connect(self._on_chosen)
         edit = self.combo.lineEdit()
@@ -50,6 +51,7 @@ class CompareBox(QWidget):
         combo.setAccessibleName(self.tr("Compare with"))
         combo.setToolTip(self.tr("What the keys are held against: type to search the published models, or a path"))
         combo.setMinimumContentsLength(18)
+        combo.setMinimumWidth(em(combo, LEAST_EMS))
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.addItem(self.tr("its own layout"))
         combo.addItem(self.tr("a file: checkpoint or config.json…"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -15,8 +15,12 @@ from ckpt_gui.gui.panels.compare_box import CompareBox
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.snapshot import Snapshot
-from ckpt_gui.gui.widgets.units import quoted, tip_text
+from ckpt_gui.gui.widgets.units import GRID, quoted, tip_text
 from ckpt_gui.gui.wording import count_text
+
+# What is left out, one after the other, where the letters are large or the window is narrow: whether the box of the
+# comparison has its name beside it, and whether the walk over the differences has words beside its arrows.
+_ROOM: tuple[tuple[bool, bool], ...] = ((True, True), (False, True), (False, False))
 
 
 class ToolBar(QToolBar):
@@ -30,18 +34,42 @@ class ToolBar(QToolBar):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.open_button = _tool(self.tr("Open"), actions["open-file"])
         self.open_button.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
-        self.previous_button = _tool("◀  " + self.tr("Previous"), actions["previous"])
-        self.next_button = _tool(self.tr("Next") + "  ▶", actions["next"])
+        self.previous_button = _tool("", actions["previous"])
+        self.next_button = _tool("", actions["next"])
         self.export_button = _tool(self.tr("Export…"), actions["export"])
         self.fix_button = _tool(self.tr("Fix…"), actions["fix"], kind="primary")
         space = QWidget()
         space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.compare_box = CompareBox()
-        for widget in (self.open_button, self.previous_button, self.next_button, self.compare_box, space):
+        self._parts: tuple[QWidget, ...] = (
+            self.open_button, self.previous_button, self.next_button, self.compare_box, self.export_button,
+            self.fix_button,
+        )  # fmt: skip
+        for widget in (*self._parts[:4], space, *self._parts[4:]):
             self.addWidget(widget)
-        for widget in (self.export_button, self.fix_button):
-            self.addWidget(widget)
+        self._make_room()
         session.changed.connect(self.show_snapshot)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out words where what writes would not fit any more."""
+        super().resizeEvent(event)
+        self._make_room()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Do the same where letters have grown."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self.actions():
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Show as many words as fit: Export and Fix shall never go behind the edge."""
+        edges = 3 * GRID + self.layout().spacing() * (len(self._parts) + 1)
+        for named, worded in _ROOM:
+            self.compare_box.name.setVisible(named)
+            self.previous_button.setText(f"◀  {self.tr('Previous')}" if worded else "◀")
+            self.next_button.setText(f"{self.tr('Next')}  ▶" if worded else "▶")
+            if edges + sum(part.minimumSizeHint().width() for part in self._parts) <= self.width():
+                return
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Say how much there is to fix, and what stands in the way."""
@@ -52,6 +80,7 @@ class ToolBar(QToolBar):
             if blocked
             else self.tr("See the plan that changes {}, and write it").format(plural(number, "tensor"))
         )
+        self._make_room()
 
 
 class RecentFiles(QObject):
