@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from urllib.parse import urlsplit
@@ -31,6 +32,20 @@ def distinct(paths: Iterable[str]) -> tuple[str, ...]:
         whole = match is not None and len(together) == int(match[2]) > 1
         found[os.path.dirname(path) if whole else path] = None
     return tuple(found)
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return a name for each path: its last part, with as many folders before it as tell it from the others.
+
+    >>> list(short_names(["/runs/a/last.pt", "/runs/b/last.pt", "/runs/b/first.pt"]).values())
+    ['a/last.pt', 'b/last.pt', 'first.pt']
+    """
+    parts = {path: [part for part in path.replace(os.sep, "/").split("/") if part] or [path] for path in paths}
+    found = {path: parts[path][-1] for path in parts}
+    for length in range(2, max(map(len, parts.values()), default=0) + 1):
+        often = Counter(found.values())
+        found |= {path: "/".join(parts[path][-length:]) for path, name in found.items() if often[name] > 1}
+    return found
 
 
 def folder_stem(path: str) -> str:

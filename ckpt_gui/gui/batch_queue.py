@@ -12,7 +12,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from ckpt_gui.core.batch import Verdict, judge, load_plan, write_certain
-from ckpt_gui.core.batch_names import distinct, target_folders
+from ckpt_gui.core.batch_names import distinct, short_names, target_folders
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
@@ -79,8 +79,8 @@ class BatchQueue(QObject):
     def add(self, paths: Iterable[str]) -> None:
         """Add checkpoints, and look at them; what is there already stays as it is."""
         new = [path for path in distinct(paths) if path not in self._rows]
-        self._rows |= {path: BatchRow(path) for path in new}
-        self._name_folders()
+        self._rows |= {path: BatchRow(path, path) for path in new}
+        self._name_rows()
         self.changed.emit()
         for path in new:
             self._look(path)
@@ -90,7 +90,7 @@ class BatchQueue(QObject):
         for path in paths:
             self.jobs.cancel(self._running.pop(path, None), silently=True)
             self._rows.pop(path, None)
-        self._name_folders()
+        self._name_rows()
         self.changed.emit()
 
     def set_target(self, **changes: Any) -> None:
@@ -113,7 +113,7 @@ class BatchQueue(QObject):
         self._look_again()
 
     def _look_again(self) -> None:
-        self._name_folders()
+        self._name_rows()
         self.changed.emit()
         for row in self.rows:
             if row.state not in ("written", "writing", "queued"):
@@ -122,11 +122,13 @@ class BatchQueue(QObject):
     def set_parent(self, folder: str) -> None:
         """Name another place for the new folders; empty for beside each checkpoint."""
         self.parent_folder = folder
-        self._name_folders()
+        self._name_rows()
         self.changed.emit()
 
-    def _name_folders(self) -> None:
-        """Give every row that was not written yet a folder that does not exist, and that no other has."""
+    def _name_rows(self) -> None:
+        """Give every row a name, and one that was not written yet a folder that does not exist, both its own."""
+        for path, name in short_names(self._rows).items():
+            self._rows[path] = dataclasses.replace(self._rows[path], name=name)
         fixed = [row for row in self.rows if row.state in ("written", "writing", "queued")]
         rest = [row for row in self.rows if row not in fixed]
         taken = {row.folder for row in fixed}
@@ -167,7 +169,7 @@ class BatchQueue(QObject):
 
     def fix(self, paths: Iterable[str]) -> None:
         """Write checkpoints that are certain, each into its folder, and verify it."""
-        self._name_folders()
+        self._name_rows()
         for path in paths:
             row = self._rows.get(path)
             if row is not None and row.fixable:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ckpt_gui.core.batch import judge, write_certain
-from ckpt_gui.core.batch_names import distinct, target_folders
+from ckpt_gui.core.batch_names import distinct, short_names, target_folders
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 
@@ -48,6 +48,15 @@ def test_what_can_not_be_opened_says_why(tmp_path: Path, content: bytes | None, 
     verdict = judge(str(path), Target("hf"))
     assert (verdict.state, verdict.code) == ("error", code)
     assert "x.pt" in verdict.sentence
+
+
+def test_a_name_has_as_many_folders_as_tell_it_from_the_others() -> None:
+    paths = ["/r/one/x/model", "/r/two/x/model", "/r/two/y/model", "/r/alone", "hf://owner/alone/"]
+    names = ["one/x/model", "two/x/model", "y/model", "r/alone", "owner/alone"]
+    assert short_names(paths) == dict(zip(paths, names, strict=True))
+    assert short_names([]) == {}
+    assert short_names(["/"]) == {"/": "/"}
+    assert short_names(["/a/b", "/z/a/b"]) == {"/a/b": "a/b", "/z/a/b": "z/a/b"}
 
 
 def test_no_two_exports_go_to_one_folder_and_none_to_what_is_there(tmp_path: Path) -> None:

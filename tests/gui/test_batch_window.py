@@ -64,6 +64,18 @@ def states(window: BatchWindow) -> list[str]:
     return [row.state for row in window.queue.rows]
 
 
+def test_checkpoints_of_one_name_are_told_apart_by_their_folders(
+    window: BatchWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    paths = [*runs(tmp_path / "first", "last.pt"), *runs(tmp_path / "second", "last.pt", "other.pt")]
+    looked(window, qtbot, paths)
+    model = window.table.rows_model
+    assert [model.index(row, 1).data() for row in range(3)] == ["first/last.pt", "second/last.pt", "other.pt"]
+    window.queue.remove([paths[0]])
+    qtbot.waitUntil(lambda: model.rowCount() == 2)
+    assert [model.index(row, 1).data() for row in range(2)] == ["last.pt", "other.pt"]
+
+
 def test_a_verdict_each_and_all_that_are_certain_written(window: BatchWindow, qtbot: QtBot, tmp_path: Path) -> None:
     paths = runs(tmp_path / "in", "one.pt", "two.pt")
     text = tmp_path / "in" / "notes.pt"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -55,6 +54,7 @@ class BatchRow:
 
     Attributes:
         path: As it was named.
+        name: Its last part, with what tells it from others in the queue.
         state: A key of `BATCH_STYLES`.
         verdict: What is known of it; None until it was looked at.
         folder: Where its export goes.
@@ -65,6 +65,7 @@ class BatchRow:
     """
 
     path: str
+    name: str
     state: str = "waiting"
     verdict: Verdict | None = None
     folder: str = ""
@@ -89,7 +90,7 @@ class BatchRow:
         known = verdict is not None and bool(verdict.kind)
         return (
             f"{style.glyph}  {said(style.word)}",
-            safe_text(os.path.basename(os.path.normpath(self.path)) or self.path, 120),
+            safe_text(self.name, 120),
             quoted(verdict.kind) if verdict is not None and known else "",
             human_bytes(verdict.nbytes) if verdict is not None and known else "",
             self.news(),
@@ -101,7 +102,7 @@ class BatchRow:
         if self.state in ("writing", "looking") and self.total > 0:
             parts = {"percent": self.percent, "done": human_bytes(self.done), "total": human_bytes(self.total)}
             return said("{label}: {percent} % · {done} of {total}").format(label=safe_text(self.label, 60), **parts)
-        return quoted(self.sentence.replace(self.path, os.path.basename(os.path.normpath(self.path)) or self.path))
+        return quoted(self.sentence.replace(self.path, self.name))
 
     def details(self) -> str:
         """Return all that is known in full sentences."""
