@@ -63,7 +63,7 @@ class ToolBar(QToolBar):
 
     def _make_room(self) -> None:
         """Show as many words as fit: Export and Fix shall never go behind the edge."""
-        edges = 3 * GRID + self.layout().spacing() * (len(self._parts) + 1)
+        edges = GRID * (len(self._parts) + 4)  # the style sheet's padding, and what it has between the parts
         for named, worded in _ROOM:
             self.compare_box.name.setVisible(named)
             self.previous_button.setText(f"◀  {self.tr('Previous')}" if worded else "◀")
