@@ -161,6 +161,7 @@ def tried_all(url: str, spans: Sequence[tuple[int, int] | None], works: Sequence
                     raise fault.sentence(url, *(span or ())) from fault
                 _pause(max(pause * random.uniform(1, 1.5), fault.after), watch)
                 pause *= 2
+                fault.__traceback__ = None  # its frames hold this one, and with it every byte that was fetched so far
                 future = submit(work)
         watch.count(1, _size_of(result))
         results.append(result)

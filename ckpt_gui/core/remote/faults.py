@@ -17,7 +17,11 @@ CHANGED = "Open it again to read it as it is now."
 STATUSES: dict[int, tuple[str, str, bool]] = {
     401: ("asks for a sign-in (401)", SIGN_IN, False),
     403: ("refuses access (403)", SIGN_IN, False),
-    404: ("has no such file (404)", "Look at the address: letters, capitals and the revision count.", False),
+    404: (
+        "has no such file (404)",
+        "Look at the address: every letter of it matters, capitals and the revision too.",
+        False,
+    ),
     407: ("lies behind a proxy that asks for a sign-in (407)", "Set HTTPS_PROXY as the proxy wants it.", False),
     408: ("waited too long for the request (408)", LATER, True),
     410: ("no longer has this file (410)", "Look for a newer address.", False),

@@ -43,12 +43,12 @@ class _Pool:
     def _run(self) -> None:
         while True:
             future, work = self._tasks.get()
-            if not future.set_running_or_notify_cancel():
-                continue
             try:
-                future.set_result(work())
+                if future.set_running_or_notify_cancel():
+                    future.set_result(work())
             except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
                 future.set_exception(error)
+            del future, work  # a thread that waits for its next task must not keep the megabytes of the last
 
 
 _POOL = _Pool(CONNECTIONS)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import time
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +14,15 @@ import pytest
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.remote import blob, connections, http
+from ckpt_gui.core.remote.faults import Fault
 from tests import builders
 from tests.core.models import stored
 
 TENSORS = {"a.weight": np.arange(400_000, dtype=np.float32), "b.weight": np.full((8, 3), 7, np.float32)}
+
+
+class Answer:
+    """Stands for bytes that came; unlike those it can be looked after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,28 @@ def test_what_passes_is_tried_again(fault: str, server, url: str) -> None:
     with open_checkpoint(url) as source:
         assert stored(source) == {key: value.tobytes() for key, value in TENSORS.items()}
     assert server.requests_of("model.safetensors") >= 3
+
+
+def test_a_request_that_was_tried_again_keeps_no_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blob, "FIRST_PAUSE", 0.0)
+    answers = [Answer(), Fault("is overloaded", retry=True)]
+    fetched = weakref.ref(answers[0])
+
+    def work() -> object:
+        answer = answers.pop()
+        if isinstance(answer, Fault):
+            raise answer
+        return answer
+
+    gc.disable()  # bytes are few objects: nobody collects cycles of them in time
+    try:
+        blob.tried("http://host/file", work)
+        end = time.monotonic() + 10
+        while fetched() is not None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert fetched() is None
+    finally:
+        gc.enable()
 
 
 def test_a_fault_while_reading_names_the_bytes(server, url: str) -> None:
