@@ -4,7 +4,7 @@ The files of an export are independent jobs (see `shards`), so any `concurrent.f
 source and target can be reached under the same paths. This opens the ones that people have, sees that their workers
 run this version of the program, and says in a sentence what is wrong with them.
 
-    dask://HOST:PORT          a scheduler of dask.distributed
+    dask://HOST:PORT          a scheduler of dask.distributed; dask's own port (8786) if none is named
     dask+file:PATH            the scheduler that a scheduler file tells of, as batch systems write it
     mpi:                      the ranks of this MPI job, started by mpiexec with -m mpi4py.futures
     processes:N               N processes here
@@ -13,9 +13,12 @@ run this version of the program, and says in a sentence what is wrong with them.
 from __future__ import annotations
 
 import multiprocessing
+import re
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
@@ -23,8 +26,11 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.version import version
 
 CONNECT_SECONDS = 20
+POLL = 0.1  # seconds between two looks for a scheduler's file
 RETRIES = 3  # times a job is done again whose worker was lost
 CODE = "cluster-failed"
+DASK_PORT = ":8786"  # where `dask scheduler` listens unless told otherwise
+_PLACE = re.compile(r"//(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(:\d{1,5})?/?")
 KINDS = "dask://HOST:PORT, dask+file:SCHEDULER.json, mpi: or processes:N"
 
 
@@ -43,9 +49,10 @@ def cluster(url: str) -> Iterator[Executor]:
             program, or too many of them were lost. The code is `cluster-failed`.
     """
     kind, _, rest = url.partition(":")
-    if kind == "dask" and rest.startswith("//") and len(rest) > 2:
-        opened = _dask(url, {"address": f"tcp:{rest.rstrip('/')}"})
+    if kind == "dask" and (place := _PLACE.fullmatch(rest)):
+        opened = _dask(url, {"address": f"tcp://{place[1]}{place[2] or DASK_PORT}"})
     elif kind == "dask+file" and rest:
+        _wait_for_file(Path(rest))
         opened = _dask(url, {"scheduler_file": rest})
     elif kind == "mpi" and rest in ("", "//"):
         opened = _mpi()
@@ -55,6 +62,22 @@ def cluster(url: str) -> Iterator[Executor]:
         raise CheckpointError(CODE, f"{safe_text(url, 200)} names no cluster.", fix=f"Give {KINDS}.")
     with opened as executor:
         yield executor
+
+
+def _wait_for_file(path: Path) -> None:
+    """Wait until a scheduler has written its file, which dask itself does for ever.
+
+    Raises:
+        CheckpointError: It has not come in time.
+    """
+    end = time.monotonic() + CONNECT_SECONDS
+    while not path.is_file():
+        if time.monotonic() > end:
+            text = f"There is no scheduler file {safe_text(str(path), 200)}."
+            raise CheckpointError(
+                CODE, text, fix="Start the scheduler with --scheduler-file, in a folder that both see."
+            )
+        time.sleep(POLL)
 
 
 @contextmanager

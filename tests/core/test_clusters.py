@@ -145,7 +145,20 @@ def test_processes_of_this_machine(export: Export, tmp_path: Path) -> None:
     assert held(tmp_path / "out") == held(tmp_path / "alone")
 
 
-@pytest.mark.parametrize("url", ["", "dask", "dask://", "http://x", "processes:0", "processes:many", "mpi:x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "dask",
+        "dask://",
+        "dask://host:port",
+        "dask://host:1/a",
+        "http://x",
+        "processes:0",
+        "processes:many",
+        "mpi:x",
+    ],
+)
 def test_what_names_no_cluster_is_said(url: str) -> None:
     with pytest.raises(CheckpointError, match="names no cluster") as caught, cluster(url):
         pass
@@ -158,6 +171,34 @@ def test_a_scheduler_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CheckpointError, match=r"No dask scheduler answers at dask://127\.0\.0\.1:9"):  # noqa: SIM117
         with cluster("dask://127.0.0.1:9"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("dask://head", "tcp://head:8786"),
+        ("dask://head:99/", "tcp://head:99"),
+        ("dask://[::1]", "tcp://[::1]:8786"),
+    ],
+)
+def test_a_scheduler_is_looked_for_at_its_usual_port(url: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    asked = []
+
+    def client(**where: object) -> None:
+        asked.append(where["address"])
+        raise OSError("nobody")
+
+    monkeypatch.setattr("distributed.Client", client)
+    with pytest.raises(CheckpointError, match="No dask scheduler answers"), cluster(url):
+        pass
+    assert asked == [address]
+
+
+def test_a_scheduler_file_that_never_comes_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("ckpt_gui.core.clusters.CONNECT_SECONDS", 0.1)
+    with pytest.raises(CheckpointError, match="There is no scheduler file"), cluster(f"dask+file:{tmp_path / 'none'}"):
+        pass
 
 
 def test_mpi_ranks_write_the_same(export: Export, tmp_path: Path) -> None:
