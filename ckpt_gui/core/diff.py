@@ -48,6 +48,7 @@ class Row:
         ref: The stored tensor; None if missing.
         note: Why it is so, in a sentence; may be empty.
         blocks: Name of the blocks of a quantised tensor whose numbers can be read, such as `q4_k`.
+        shard: The file that an index names for it, as long as no file was looked into; empty once that is done.
     """
 
     state: State
@@ -60,6 +61,17 @@ class Row:
     ref: TensorRef | None
     note: str = ""
     blocks: str = ""
+    shard: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it stands for something in the file, as far as that is known."""
+        return self.ref is not None or self.shard != ""
+
+    @property
+    def file(self) -> str:
+        """The file that holds it, or is said to; empty if missing."""
+        return self.ref.file if self.ref is not None else self.shard
 
     @property
     def type_name(self) -> str:
@@ -138,6 +150,7 @@ def _plain_rows(plain: Sequence[tuple[TensorRef, Entry, tuple[int | None, ...] |
         expected=[entry.key for _, entry, _ in plain], shape=[ref.shape for ref in refs],
         expected_shape=[wanted for _, _, wanted in plain], dtype=[ref.dtype for ref in refs],
         nbytes=[ref.nbytes for ref in refs], ref=refs, note=[note for _, note in told], blocks=repeat(""),
+        shard=repeat(""),
     )  # fmt: skip
 
 

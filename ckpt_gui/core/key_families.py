@@ -147,7 +147,7 @@ class FamilyTree(RowTree):
             len(shapes),
             tuple(_span(sizes) for sizes in zip(*known, strict=True)) if len(ranks) == 1 else None,
             tuple(name for name, _ in Counter(map(attrgetter("type_name"), rows)).most_common()),
-            tuple(dict.fromkeys([row.ref.file for row in rows if row.ref is not None])),
+            tuple(dict.fromkeys([row.file for row in rows if row.is_stored])),
         )
 
     def _lacking(self, node: Node, stored: int) -> tuple[int, str]:

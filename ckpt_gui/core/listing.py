@@ -1,12 +1,14 @@
-"""What the headers alone tell, as rows: there before anybody knows what the tensors are.
+"""What an index alone tells, and then the headers, as rows: there before anybody knows what the tensors are.
 
-Of 500,000 tensors this is a second's work, where the comparison with a layout takes several. The rows have the same
-names as those of the diff that follows, so that what is selected can stay so.
+Of 500,000 tensors an index is a second's work, the headers of its shards are four, and the comparison with a layout
+takes longer than both. The rows have the same names as those of the diff that follows, so that what is selected can
+stay so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import repeat
 
 from ckpt_gui.core.bulk import build
@@ -16,12 +18,26 @@ from ckpt_gui.core.tensors import Source
 LISTED: State = "listed"
 
 
+def list_index(places: Mapping[str, str]) -> Diff:
+    """Return a row for each key of an index, in its order; shapes and types are not known yet.
+
+    Args:
+        places: The shard of each key.
+    """
+    rows = build(
+        Row, len(places), state=repeat(LISTED), key=places.keys(), expected=repeat(""), shape=repeat(None),
+        expected_shape=repeat(None), dtype=repeat(""), nbytes=repeat(0), ref=repeat(None), note=repeat(""),
+        blocks=repeat(""), shard=places.values(),
+    )  # fmt: skip
+    return Diff(tuple(rows), Counter({LISTED: len(rows)}))
+
+
 def list_tensors(source: Source) -> Diff:
     """Return a row for each stored tensor, in file order, compared with nothing."""
     refs = source.refs
     rows = build(
         Row, len(refs), state=repeat(LISTED), key=[ref.key for ref in refs], expected=repeat(""),
         shape=[ref.shape for ref in refs], expected_shape=repeat(None), dtype=[ref.dtype for ref in refs],
-        nbytes=[ref.nbytes for ref in refs], ref=refs, note=repeat(""), blocks=repeat(""),
+        nbytes=[ref.nbytes for ref in refs], ref=refs, note=repeat(""), blocks=repeat(""), shard=repeat(""),
     )  # fmt: skip
     return Diff(tuple(rows), Counter({LISTED: len(rows)}))

@@ -48,7 +48,7 @@ class CheckpointIndex(RowTree):
         keys = [name.replace(".", FIRST) for name in names]
         order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
         super().__init__(rows, order, [keys[number] for number in order], find_twins(rows))
-        self.types = frozenset([row.type_name for row in rows])
+        self.types = frozenset([row.type_name for row in rows]) - {""}  # an index alone tells of none
         self._by_number = bytes([CODE[row.state] for row in rows])
         self._subjects: list[Subject] | None = None
         self._families: FamilyTree | None = None
@@ -120,8 +120,7 @@ class CheckpointIndex(RowTree):
 def _subject(row: Row) -> Subject:
     shape = row.expected_shape if row.shape is None else row.shape
     names = (row.key, row.expected) if row.key and row.expected and row.key != row.expected else (row.path,)
-    file = row.ref.file if row.ref is not None else ""
-    return subject(names, row.state, row.type_name, shape, row.nbytes, file)
+    return subject(names, row.state, row.type_name, shape, row.nbytes, row.file)
 
 
 def _names(row: Row) -> tuple[str, ...]:

@@ -234,11 +234,12 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
 
     def _on_listed(self, index: CheckpointIndex) -> None:
-        """Show the tensors before what they are is known."""
+        """Show the tensors before what they are is known; the second time, when their shapes are, leave the rest."""
         self.tell.listed(len(index.rows))
-        self.page_tabs.show_page("tensors")
-        self._show_page(self.page_tabs)
-        self.tree_panel.view.setFocus()
+        if self.pages.currentWidget() is not self.page_tabs:
+            self.page_tabs.show_page("tensors")
+            self._show_page(self.page_tabs)
+            self.tree_panel.view.setFocus()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         path = self.session.path or snapshot.source.path

@@ -34,7 +34,8 @@ class Session(Deciding):
 
     Attributes:
         jobs: Where its long work runs.
-        listing: The tensors of what is being opened, as soon as they are known; None before, and once it is open.
+        listing: The tensors of what is being opened, as soon as they are known, by an index at first, then by the
+            headers; None before, and once it is open.
         path: What is open or being opened.
         current: The stored tensor that is selected in the tree, if any.
         reference: What the checkpoint is compared with.
@@ -43,7 +44,8 @@ class Session(Deciding):
 
     Signals:
         opening(path): Headers are being read.
-        listed(index): The tensors of a large checkpoint are known, and not what they are: `changed` comes later.
+        listed(index): The tensors of a large checkpoint are known, and not what they are: `changed` comes later. It
+            comes twice where an index tells of them before the headers do.
         changed(snapshot): There is a new snapshot.
         failed(error): The checkpoint could not be opened.
         closed(): There is none any more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ckpt_gui.core.against import Against
 from ckpt_gui.core.diff import Diff, diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.listing import list_tensors
+from ckpt_gui.core.listing import list_index, list_tensors
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, unasked, understand
 from ckpt_gui.core.plan import Evidence, Plan, Step
@@ -94,8 +95,13 @@ class Opening:
 def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
     """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong.
 
-    Of very many tensors an index of what the headers tell is handed over before anything else is looked at.
+    Of very many tensors, what the index of their shards tells is handed over first, and then what the headers tell.
     """
+
+    def indexed(places: Mapping[str, str]) -> None:
+        if len(places) >= LISTED_FROM:
+            job.hand(CheckpointIndex(list_index(places).rows))
+
     source = open_checkpoint(
         path,
         config=how.config or None,
@@ -103,6 +109,7 @@ def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
         take=how.take or None,
         progress=job.progress,
         cancelled=job.cancelled,
+        indexed=indexed,
     )
     try:
         if len(source.refs) >= LISTED_FROM:

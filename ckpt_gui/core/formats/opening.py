@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from ckpt_gui.core.remote.address import admit, is_url
 from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.core.tensors import Source, TensorRef
 
+Indexed = Callable[[Mapping[str, str]], None]
 Config = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
@@ -37,6 +38,7 @@ def open_checkpoint(
     take: str | None = None,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
+    indexed: Indexed | None = None,
 ) -> Source:
     """Open a checkpoint: read headers, nothing else.
 
@@ -48,6 +50,8 @@ def open_checkpoint(
         take: Of several models in a folder, a file of the one to open: its index, a shard, or all of it.
         progress: Called with what is being done, how much is done, and how much there is to do.
         cancelled: Asked between files; True stops.
+        indexed: Called with the shard of each key before any shard is opened, where an index names them and all of
+            them are there.
 
     Returns:
         The source; close it, or use it in a `with` statement.
@@ -58,7 +62,7 @@ def open_checkpoint(
     """
     where = admit(os.fspath(path))
     with watching(progress, cancelled):
-        return _open(where, config, salvage, take, progress, cancelled)
+        return _open(where, config, salvage, take, progress, cancelled, indexed)
 
 
 def _open(
@@ -68,16 +72,17 @@ def _open(
     take: str | None,
     progress: Progress | None,
     cancelled: IsCancelled | None,
+    indexed: Indexed | None,
 ) -> Source:
     check_path(where)
     if is_folder(where):
         folder = where.rstrip("/") if is_url(where) else where
-        return _open_folder(where, folder, None, config, salvage, take, progress, cancelled)
+        return _open_folder(where, folder, None, config, salvage, take, progress, cancelled, indexed)
     home, name = split(where)
     if name == METADATA:
-        return _open_folder(home or ".", home or ".", None, config, salvage, None, progress, cancelled)
+        return _open_folder(home or ".", home or ".", None, config, salvage, None, progress, cancelled, indexed)
     if name.endswith(".index.json"):
-        return _open_folder(where, home or ".", name, config, salvage, None, progress, cancelled)
+        return _open_folder(where, home or ".", name, config, salvage, None, progress, cancelled, indexed)
     part = open_part(where, name, salvage=salvage)
     look_beside(where)
     ranks = folders.ranks_beside(home or ".", name)
@@ -93,12 +98,15 @@ def _open_folder(
     take: str | None,
     progress: Progress | None,
     cancelled: IsCancelled | None,
+    indexed: Indexed | None,
 ) -> Source:
     special = open_special(folder) if index_name is None and take is None else None
     if special is not None:
         strays = strays_beside(folder, [file.name for file in special.files], cancelled)
         return _assemble(path, config_folder(folder), [special], config, strays)
     choice = folders.choose(folder, index_name, take)
+    if indexed is not None and choice.index is not None and not choice.missing:
+        indexed(choice.index.weight_map)
     parts: list[Part] = []
     failed: list[CheckpointError] = []
     try:
@@ -157,12 +165,18 @@ def _assemble(
         problems=(*_merge(problems), *more),
         sidecars=sidecars,
         readers={part.name: part.reader for part in parts},
-        assigned=index.weight_map if index is not None else {},
+        assigned=_assigned(index, refs) if index is not None else {},
         config=parts[0].config,
         blocks=parts[0].blocks,
         checksums={place: crc for part in parts for place, crc in part.checksums.items()},
         ranks=tuple(name if any(part.name == name for part in parts) else "" for name in ranks),
     )
+
+
+def _assigned(index: ShardIndex, refs: Sequence[TensorRef]) -> Mapping[str, str]:
+    """Return the shard of each key; where the index is right, in the strings of the refs: 500,000 keys are 50 MB."""
+    own = {ref.full_key: ref.file for ref in refs}
+    return own if own == index.weight_map else index.weight_map
 
 
 def _merge_trees(parts: Sequence[Part]) -> Any:

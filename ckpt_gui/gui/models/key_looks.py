@@ -155,4 +155,4 @@ class KeyLooks(QObject):
 
 def _stated(row: Row, flat: bool) -> Column:
     """Return the column of the name in the state's font: in a list, a missing row has only the expected one."""
-    return Column.EXPECTED if flat and row.ref is None else Column.KEY
+    return Column.EXPECTED if flat and not row.is_stored else Column.KEY

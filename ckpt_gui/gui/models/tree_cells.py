@@ -29,14 +29,14 @@ def row_cells(row: Row, name: str | None) -> tuple[str, ...]:
         name: Its name here, the last part of the key; None in a list, where a row without a tensor says so instead.
     """
     style = STATE_STYLES[row.state]
-    shape = shape_text(row.shape) if row.shape is not None else shape_text(row.expected_shape or ())
+    shape = "" if row.shard else shape_text((row.expected_shape or ()) if row.shape is None else row.shape)
     if row.state == "shape":
         shape = f"{shape} / {shape_text(row.expected_shape or ())}"
-    if name is None and row.ref is None:
+    if name is None and not row.is_stored:
         shown = QCoreApplication.translate("TreeModel", "not in the file")
     else:
         shown = safe_text((row.path if name is None else name) or _NAMELESS)
-    size, file = (human_bytes(row.nbytes), safe_text(row.ref.file)) if row.ref is not None else ("", "")
+    size, file = human_bytes(row.nbytes) if row.ref is not None else "", safe_text(row.file)
     return f"{style.glyph} {said(style.word)}", shown, safe_text(row.expected), "", shape, row.type_name, size, file, ""
 
 
@@ -71,7 +71,7 @@ def number_text(common: Common) -> str:
 def sizes_text(common: Common) -> str:
     """Return the shapes of a family: a size that differs as a range, ranks that differ as their number."""
     if common.sizes is None:
-        return said(plural(common.shapes, "shape"))
+        return said(plural(common.shapes, "shape")) if any(common.dtypes) else ""  # of an index no shape is known
     return " × ".join(_span(*span) for span in common.sizes) or shape_text(())
 
 
@@ -89,7 +89,7 @@ def row_tip(row: Row, column: int) -> str:
     if column == Column.SHAPE:
         return html.escape(safe_text(row_cells(row, "")[column], _TIP))
     if column == Column.SHARD:
-        return html.escape(safe_text(row.ref.file if row.ref is not None else "", _TIP))
+        return html.escape(safe_text(row.file, _TIP))
     return html.escape(safe_text(row.expected if column == Column.EXPECTED else row.path, _TIP))
 
 
@@ -129,7 +129,8 @@ def spoken_row(row: Row, cells: Sequence[str], column: int) -> str:
     shape = cells[Column.SHAPE].replace("×", "by").replace("/", "expected")
     parts = [STATE_STYLES[row.state].word, safe_text(row.path)]
     parts += [f"expected {safe_text(row.expected)}"] if row.expected and row.expected != row.key else []
-    return said(", ".join([*parts, f"expected {shape}" if row.ref is None else shape, row.type_name]))
+    parts += [shape if row.is_stored else f"expected {shape}", row.type_name]
+    return said(", ".join([part for part in parts if part]))
 
 
 def spoken_group(tree: RowTree, node: Node, cells: Sequence[str], column: int) -> str:

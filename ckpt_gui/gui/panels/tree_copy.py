@@ -88,8 +88,15 @@ def _name_of(tree: RowTree, one: Row | Node) -> str:
 def _row_cells(row: Row) -> tuple[str, ...]:
     shape = row.shape if row.shape is not None else row.expected_shape
     sizes = str(list(shape)).replace("None", "?") if shape is not None else ""
-    file = safe_text(row.ref.file, LONGEST) if row.ref is not None else ""
-    return row.state, _name(row.key), _name(row.expected), sizes, row.type_name, str(row.nbytes), file
+    return (
+        row.state,
+        _name(row.key),
+        _name(row.expected),
+        sizes,
+        row.type_name,
+        str(row.nbytes),
+        safe_text(row.file, LONGEST),
+    )
 
 
 def _group_cells(tree: RowTree, node: Node) -> tuple[str, ...]:

@@ -174,6 +174,8 @@ class TreePanel(QWidget):
         self.filter_box.show_error("")
         self.modes.keep()
         self.selection.hold()
+        top, offset = self.view.top() if found.index is not self.selection.index else (None, 0)
+        in_sight = self.selection.index.place(top) if top is not None else None
         self.modes.shown = (found.mode, found.filtered)
         if found.tree is None:
             self.view.show_list(found.index, found.hits.rows)
@@ -181,11 +183,16 @@ class TreePanel(QWidget):
             self.view.show_tree(found.tree)
             self.modes.unfold(found.tree)
         self._stack.setCurrentIndex(1 if found.filtered and not found.hits.rows else 0)
-        self.search.prepare(found.index)
+        if (
+            self._session.snapshot is not None
+        ):  # a listing is shown for seconds only: its memory is better left to the plan
+            self.search.prepare(found.index)
         self.bar.show_mode(found.mode)
         self.bar.show_counts(found.hits.counts, found.query.states)
         self.bar.show_hits(len(found.hits.rows), len(found.index.rows), filtered=found.filtered)
         self.selection.restore(found.index)
+        if in_sight is not None and (number := found.index.find(in_sight)) is not None:
+            self.view.scroll_to(number, offset)
         if self._select_first:
             self.select_first()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, Signal
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Signal
+from PySide6.QtWidgets import QAbstractItemView, QStackedWidget, QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.row_tree import CODE, Node, RowTree
@@ -75,6 +75,20 @@ class KeyViews(QStackedWidget):
         self.looks.forget()
         self.list.keys.show_rows(index, numbers)
         self._turn_to(self.list)
+
+    def top(self) -> tuple[int | None, int]:
+        """Return the number of the first row in sight, and where it begins; None at a group, or if nothing is scrolled."""
+        view = self.current
+        index = view.indexAt(QPoint(1, 1))
+        return self.keys.number(index) if view.verticalScrollBar().value() else None, view.visualRect(index).top()
+
+    def scroll_to(self, number: int, offset: int) -> None:
+        """Let a row, by its number, be the first in sight, beginning where `top` said; if it is shown."""
+        index = self._index_of(number)
+        if index.isValid():
+            self.current.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtTop)
+            bar = self.current.verticalScrollBar()
+            bar.setValue(bar.value() - offset)
 
     def clear(self) -> None:
         """Show nothing, and let go of what was shown."""
