@@ -77,7 +77,7 @@ class KeyViews(QStackedWidget):
         self._turn_to(self.list)
 
     def top(self) -> tuple[int | None, int]:
-        """Return the number of the first row in sight, and where it begins; None at a group, or if nothing is scrolled."""
+        """Return the number of the first row in sight, and where it begins; None at a group or unscrolled."""
         view = self.current
         index = view.indexAt(QPoint(1, 1))
         return self.keys.number(index) if view.verticalScrollBar().value() else None, view.visualRect(index).top()
