@@ -6,7 +6,7 @@ work out. Where only another file helps there is none, and the finding's own wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -74,14 +74,25 @@ def _collision(finding: Finding, export: Export) -> Iterator[Resolution]:
     policy = export.plan.policy
     wanted = set(finding.keys)
     refs = [ref for ref in export.plan.source.refs if ref.key in wanted or ref.full_key in wanted]
-    yield from _rules(export, lambda rule: bool(changes(rule, _names(export, refs))))
+    yield from _renamed(export, refs)
     for ref in refs[:MOST]:
         dropped = policy.dropped | {ref.full_key}
         yield _decide(export, f"Leave out `{safe_text(ref.full_key, 80)}`", replace(policy, dropped=dropped))
     yield from _assigned(finding, export)
 
 
-def _names(export: Export, refs: list[TensorRef]) -> list[str]:
+def _missing(_finding: Finding, export: Export) -> Iterator[Resolution]:
+    """Yield the undoing of rules that have taken tensors away from what is expected."""
+    yield from _renamed(export, [ref for entry in export.plan.unmapped for ref in entry.inputs])
+
+
+def _renamed(export: Export, refs: Sequence[TensorRef]) -> Iterator[Resolution]:
+    """Yield the undoing of rules that give some of these tensors another name."""
+    names = _names(export, refs)
+    yield from _rules(export, lambda rule: _is_readable(lambda: changes(rule, ())) and bool(changes(rule, names)))
+
+
+def _names(export: Export, refs: Sequence[TensorRef]) -> list[str]:
     """Return every name by which a rule may have found tensors: without wrappers, and as they are stored."""
     bare: Mapping[str, str] = unwrap_keys([ref.key for ref in export.plan.source.refs]).names
     return [name for ref in refs for name in (bare[ref.key], ref.key, ref.full_key)]
@@ -146,6 +157,7 @@ def _permuted(_finding: Finding, export: Export) -> Iterator[Resolution]:
 _BY_CODE: Mapping[str, Callable[[Finding, Export], Iterator[Resolution]]] = {
     "key-collision": _collision,
     "bad-edit": _bad_edit,
+    "missing-tensor": _missing,
     "duplicate-tensor": _assigned,
     "shard-unindexed": _assigned,
     "several-sections": _section,

@@ -25,10 +25,16 @@ class EditCommands(HelpCommands):
     """The commands of one window that change its plan by hand."""
 
     def rename_key(self) -> None:
-        """Let the user give the current key another name; for all layers at once, if it has numbers."""
+        """Let the user give the current key another name, or change the rule that gave it one."""
         snapshot, row = self._window.session.snapshot, self._row()
-        if snapshot is not None and row is not None and row.ref is not None:
-            self._edit(start_rule(snapshot.plan, row.ref.key), None)
+        if snapshot is None or row is None or row.ref is None:
+            return
+        try:
+            rule, number = start_rule(snapshot.plan, row.ref.key)
+        except CheckpointError as error:
+            self._window.tell.trouble(error)
+            return
+        self._edit(rule, number)
 
     def fill_menu(self, menu: QMenu, rows: Sequence[Row]) -> None:
         """Offer what can be done with the name of a row, in the menu of the tree."""

@@ -48,6 +48,17 @@ def test_a_rename_onto_a_name_that_is_there_can_be_undone(wrapper: str) -> None:
     assert taken(export, first).blocked == ()
 
 
+@pytest.mark.parametrize("wrapper", ["", "module."])
+def test_a_rename_away_from_what_is_expected_can_be_undone(wrapper: str) -> None:
+    tensors = {wrapper + key: value for key, value in models.state("meta").items()}
+    away = Rename("layers.{layer}.attention.wv.weight", "layers.{layer}.self.value", "template")
+    export = export_of(tensors, renames=(Rename("norm.weight", "norm.weight"), away))
+    (way,) = one(export, "missing-tensor").resolutions
+    assert way.label == "Do not rename `layers.{layer}.attention.wv.weight` to `layers.{layer}.self.value`"
+    assert way.policy.skip == {"edit:1"}
+    assert taken(export, way).blocked == ()
+
+
 def test_one_of_two_that_clash_can_be_left_out() -> None:
     extra = models.state("meta")
     extra["spare"] = extra["norm.weight"] + 1

@@ -98,6 +98,43 @@ def test_f2_renames_a_key_in_all_layers(window: MainWindow, qtbot: QtBot) -> Non
     assert "0 missing" in window.plan_panel.summary.text()
 
 
+def test_f2_on_a_key_that_a_rule_has_renamed_changes_that_rule(window: MainWindow, qtbot: QtBot) -> None:
+    first = Rename("layers.{layer}.attention.wk.weight", "layers.{layer}.attention.key", "template")
+    made = Rename("layers.{layer}.attention.wq.weight", "layers.{layer}.attention.query", "template")
+    window.session.change_policy(renames=(first, made))
+    window.tree_panel.select_key(WQ)
+    qtbot.keyClick(window, Qt.Key.Key_F2)
+    dialog = dialog_of(window, RuleDialog)
+    assert dialog.old_edit.text() == made.old
+    assert dialog.new_edit.text() == made.new
+    assert dialog.count_label.text() == "Matches 3 tensors"
+    dialog.new_edit.setText("layers.{layer}.attention.q.weight")
+    qtbot.waitUntil(dialog.ok_button.isEnabled)
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
+    assert renames(window) == (first, Rename(made.old, "layers.{layer}.attention.q.weight", "template"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "skip", "name"),
+    [
+        (Rename(r"\.wq\.", ".query.", "regex"), (), "layers.{layer}.attention.query.weight"),
+        (Rename("layers.{layer}.attention.wq.weight", "q.{layer}", "template"), ("edit:0",), None),
+    ],
+)
+def test_f2_begins_with_the_name_that_the_rules_leave(
+    window: MainWindow, qtbot: QtBot, rule: Rename, skip: tuple[str, ...], name: str | None
+) -> None:
+    window.session.change_policy(renames=(rule,), skip=frozenset(skip))
+    window.tree_panel.select_key(WQ)
+    qtbot.keyClick(window, Qt.Key.Key_F2)
+    dialog = dialog_of(window, RuleDialog)
+    assert dialog.old_edit.text() == dialog.new_edit.text() == (name or "layers.{layer}.attention.wq.weight")
+    dialog.new_edit.setText("layers.{layer}.attention.other")
+    qtbot.waitUntil(dialog.ok_button.isEnabled)
+    assert dialog.count_label.text() == "Matches 3 tensors", "a rule that is ticked off does nothing before it"
+    dialog.reject()
+
+
 def test_what_is_wrong_with_a_rule_is_said_in_the_dialog(window: MainWindow, qtbot: QtBot) -> None:
     window.actions_by_id["rule"].trigger()
     dialog = dialog_of(window, RuleDialog)

@@ -434,8 +434,12 @@ def test_what_is_still_written_is_not_marked_before_it_is_left(panel: TreePanel,
     panel.apply_filter()
     assert box.error
     assert box.property("wrong") is False
+    assert panel.bar.wrong_line.isHidden()
     qtbot.keyClick(box, Qt.Key.Key_Return)
     assert box.property("wrong") is True
+    assert box.error in panel.bar.wrong_line.text(), "in words, not by colour alone"
+    qtbot.keyClick(box, Qt.Key.Key_Escape)
+    assert panel.bar.wrong_line.isHidden()
 
 
 @pytest.mark.parametrize("text", ["dytpe:bf16", "state:nonsense", "dtype: wq", "size:>big", "re:(a+)+b"])
@@ -445,6 +449,8 @@ def test_what_can_not_become_right_is_marked_at_once(panel: TreePanel, qtbot: Qt
     qtbot.keyClicks(panel.filter_box, text)
     panel.apply_filter()
     assert panel.filter_box.property("wrong") is True
+    assert panel.bar.wrong_line.isVisible()
+    assert panel.filter_box.error in panel.bar.wrong_line.text()
 
 
 def test_slash_goes_to_the_filter_and_escape_clears_then_leaves(window: MainWindow, qtbot: QtBot) -> None:

@@ -177,7 +177,8 @@ def _term(token: Token, states: Collection[str]) -> Term:
     if field.commas:
         parts = tuple(piece for part in parts for piece in part.split(","))
     if not all(parts):
-        problem = "nothing stands after it" if not any(parts) else "an alternative is empty"
+        empty = "an alternative is empty; write them without spaces, as in wq|wk"
+        problem = empty if "|" in token.value else "nothing stands after it"
         raise _error(token, problem, unfinished=not parts[-1])
     return Term(field.name, tuple(dict.fromkeys(_value(field, token, part, states) for part in parts)), token.negated)
 

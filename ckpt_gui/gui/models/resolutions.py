@@ -36,10 +36,11 @@ class Way:
 def ways_out(finding: Finding, export: Export) -> tuple[Way, ...]:
     """Return what can be done about a finding that blocks, the best first; nothing where only another file helps."""
     ways = [Way("action", action.text, action.id) for action in actions_for(finding.code)]
+    found = (each.resolutions for each in conflicts(export) if each.finding == finding)
+    ways += [Way("decide", each.label, decided=each) for each in next(found, ())]
     if finding.code == "missing-tensor" and export.plan.unmapped:
         ways.append(Way("action", "Map one of them…", "map"))
-    found = (each.resolutions for each in conflicts(export) if each.finding == finding)
-    return (*ways, *(Way("decide", each.label, decided=each) for each in next(found, ())))
+    return tuple(ways)
 
 
 def step_ways(step: Step, rules: int) -> tuple[Way, ...]:

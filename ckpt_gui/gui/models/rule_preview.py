@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 
 from ckpt_gui.core.edits import Rename
+from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.renames import changes
 
 SHOWN = 3
@@ -39,7 +41,7 @@ def preview_rule(plan: Plan, rule: Rename, number: int) -> RulePreview:
         CheckpointError: The rule, or one before it, can not be used.
     """
     names = rule_names(plan)
-    for before in plan.policy.renames[:number]:
+    for _, before in _ticked(plan.policy, number):
         made = changes(before, names)
         names = [made.get(name, name) for name in names]
     made = changes(rule, names)
@@ -57,17 +59,36 @@ def rule_names(plan: Plan) -> list[str]:
     return [bare[key] for key in keys]
 
 
-def start_rule(plan: Plan, key: str) -> Rename:
-    """Return a rule to begin with for a key of the file: for all layers at once if it has numbers.
+def start_rule(plan: Plan, key: str) -> tuple[Rename, int | None]:
+    """Return the rule to begin with for a key of the file, and its number if the plan has it already.
+
+    A key that a rule has given its name is called otherwise by changing that rule; any other gets a new one, for all
+    layers at once if it has numbers.
 
     >>> _with_places("layers.3.experts.12.w1.weight")
     'layers.{layer}.experts.{expert}.w1.weight'
+
+    Raises:
+        CheckpointError: A rule of the plan can not be used.
     """
-    name = unwrap_keys([key]).names[key]
-    if not plan.wrappers:
-        name = key
+    name = unwrap_keys([key]).names[key] if plan.wrappers else key
+    last = None
+    for number, rule in _ticked(plan.policy, None):
+        made = changes(rule, [name]).get(name)
+        if made is None and rule.kind == "key" and rule.old == key:  # the name as it stands in the file
+            made = rule.new
+        if made is not None:
+            name, last = made, number
+    if last is not None and plan.policy.renames[last].kind != "regex":
+        return plan.policy.renames[last], last
     text = _with_places(name)
-    return Rename(text, text, "template" if text != name else "key")
+    return Rename(text, text, "template" if text != name else "key"), None
+
+
+def _ticked(policy: Policy, end: int | None) -> list[tuple[int, Rename]]:
+    """Return the first rules with their numbers, without those that are ticked off."""
+    rules = enumerate(policy.renames[:end])
+    return [(number, rule) for number, rule in rules if f"{STEP}:{number}" not in policy.skip]
 
 
 def _with_places(name: str) -> str:

@@ -20,7 +20,7 @@ from ckpt_gui.gui.panels.filter_builder import FilterBuilder
 from ckpt_gui.gui.panels.parts import FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID
+from ckpt_gui.gui.widgets.units import GRID, plain_label
 from ckpt_gui.gui.wording import LAYOUTS, count_text
 
 MODES: tuple[Mode, ...] = ("tree", "flat", "families")
@@ -48,6 +48,7 @@ class FilterBar(QWidget):
         super().__init__(parent)
         self._theme = theme
         self.box = FilterBox()
+        self.wrong_line = plain_label()
         self.builder = FilterBuilder(self.box, self)
         self.dtypes: frozenset[str] = frozenset()  # of the tensors there are
         self.build_button = self._make_build()
@@ -60,7 +61,10 @@ class FilterBar(QWidget):
         self.counter = label(muted=True)
         self.only_button = button("", kind="quiet", tip=self.tr("Show all keys again"))
         self.show_only(None)
+        self._say_wrong("")
         self._lay_out()
+        self.box.wrong.connect(self._say_wrong)
+        theme.changed.connect(lambda: self._say_wrong(self.box.told))
         self.layout_combo.activated.connect(lambda place: self.layout_chosen.emit(self.layout_combo.itemData(place)))
         self.modes.idClicked.connect(lambda place: self.mode_chosen.emit(MODES[place]))
         self.only_button.clicked.connect(self.all_wanted)
@@ -101,6 +105,7 @@ class FilterBar(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(GRID)
         layout.addLayout(top)
+        layout.addWidget(self.wrong_line)
         layout.addWidget(self._make_chips())
         layout.addWidget(self.only_button, 0, Qt.AlignmentFlag.AlignLeft)
 
@@ -140,6 +145,14 @@ class FilterBar(QWidget):
 
     def _on_chip(self) -> None:
         self.states_chosen.emit([state for state, chip in self.chips.items() if chip.isChecked()])
+
+    def _say_wrong(self, sentence: str) -> None:
+        """Say below the box why it is framed; a frame in red alone tells nothing."""
+        text = f"✗ {safe_text(sentence, 300)}" if sentence else ""
+        self.wrong_line.setText(text)
+        self.wrong_line.setAccessibleName(text)
+        self.wrong_line.setStyleSheet(f"color: {self._theme.color('red').name()};")
+        self.wrong_line.setVisible(bool(text))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave out the label of the layout where it would be cut; where there is less, put the modes below."""

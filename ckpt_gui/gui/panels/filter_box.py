@@ -16,16 +16,18 @@ class FilterBox(QLineEdit):
 
     Signals:
         used(text): A filter that can be read was left standing.
+        wrong(sentence): What is to be told of the text; empty once nothing is.
     """
 
     used = Signal(str)
+    wrong = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._history: list[str] = []
         self._place = -1  # in the history; -1 for what is being written
         self._draft = ""
-        self.error = ""
+        self.error = self.told = ""  # what is wrong, and what of it is shown by now
         self.setAccessibleName(self.tr("Filter"))
         self.setClearButtonEnabled(True)
         for clear in self.findChildren(QToolButton):
@@ -68,6 +70,8 @@ class FilterBox(QLineEdit):
             self.setProperty("wrong", wrong)
             self.style().unpolish(self)
             self.style().polish(self)
+        self.told = self.error if wrong else ""
+        self.wrong.emit(self.told)
 
     def _on_finished(self) -> None:
         self.keep()
@@ -100,5 +104,5 @@ def _help() -> str:
     lines = "".join(
         f"<tr><td>{tip_text(field.example)}&nbsp;&nbsp;</td><td>{tip_text(field.meaning)}</td></tr>" for field in FIELDS
     )
-    rule = QCoreApplication.translate("FilterBox", "All terms must hold; ! before one leaves out, | is or.")
+    rule = QCoreApplication.translate("FilterBox", "All terms must hold; ! before one leaves out, a|b is or.")
     return f"<p>{rule}</p><table>{lines}</table>"

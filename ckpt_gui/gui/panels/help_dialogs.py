@@ -85,7 +85,7 @@ class LegendDialog(QDialog):
     def _filter(self) -> QWidget:
         card = Card()
         card.body.addWidget(label(self.tr("What the filter can ask for"), bold=True, size=1.15))
-        words = self.tr("All terms must hold. ! before one leaves out, | is or, quotes go round spaces.")
+        words = self.tr("All terms must hold. ! before one leaves out, a|b is or, quotes go round spaces.")
         card.body.addWidget(label(words, muted=True, wrap=True))
         grid = _grid()
         for line, field in enumerate(FIELDS):
