@@ -244,6 +244,21 @@ def test_what_is_missing_offers_to_map(qtbot: QtBot, qapp: QApplication, odd: Pa
     qtbot.waitUntil(lambda: not window.jobs.running())
 
 
+def test_a_rename_that_leaves_tensors_missing_can_be_taken_back_there(window: MainWindow, qtbot: QtBot) -> None:
+    window.session.set_rule(Rename("layers.{layer}.attention.wq.weight", "layers.{layer}.query", "template"), None)
+    plan = window.plan_panel
+    plan.tree.setCurrentItem(steps(window)[0])
+    qtbot.wait(20)
+    name = "Do not rename “layers.{layer}.attention.wq.weight” to “layers.{layer}.query”"
+    (way,) = [each for each in plan.detail.findChildren(QPushButton) if each.accessibleName() == name]
+    assert "…" in way.text(), "short enough for its place"
+    assert name in way.toolTip()
+    assert plan.detail.widget().minimumSizeHint().width() <= plan.detail.viewport().width()
+    qtbot.mouseClick(way, Qt.MouseButton.LeftButton)
+    assert window.session.decisions.policy.skip == {"edit:0"}
+    assert "0 missing" in plan.summary.text()
+
+
 def test_the_menu_of_the_tree_offers_it(window: MainWindow) -> None:
     window.tree_panel.select_key(WQ)
     menu = QMenu(window)

@@ -19,7 +19,9 @@ from ckpt_gui.gui.panels.plan_changes import ChangesTree
 from ckpt_gui.gui.panels.plan_wishes import words
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
-from ckpt_gui.gui.widgets.units import GRID, breakable, heading, plain_label, quoted
+from ckpt_gui.gui.widgets.units import GRID, breakable, em, heading, plain_label, quoted, tip_text
+
+LONGEST = 14  # heights of the font that a button is wide at most: one that names two keys would push the rest aside
 
 
 class StepDetail(QScrollArea):
@@ -61,7 +63,11 @@ class StepDetail(QScrollArea):
         """
         clear(self.ways)
         for way in ways:
-            press = button(words(way).replace("&", "&&"), tip=self.tr("A way out of what blocks the export"))
+            text = words(way)
+            short = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, em(self, LONGEST))
+            tip = self.tr("A way out of what blocks the export") if short == text else tip_text(text)
+            press = button(short.replace("&", "&&"), tip=tip)
+            press.setAccessibleName(text)
             press.clicked.connect(lambda _=False, way=way: self.way_chosen.emit(way))
             self.ways.addWidget(press)
         if isinstance(row, Finding):
