@@ -112,7 +112,7 @@ class Filled:
 
 
 def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int], meter: Meter, workers: int) -> Filled:
-    """Write one file: room first, tensors by workers, headers last, then to the disk.
+    """Write one file: what shares the source's room, room for the rest, tensors, headers last, then to the disk.
 
     Raises:
         Cancelled: The user stopped it.
@@ -121,14 +121,28 @@ def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int]
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
+        shared = _share(fd, file, source)
         _reserve(fd, file.layout.nbytes, sparse=any(map(_has_holes, source.files)))
-        filled = _fill_parts(fd, file, source, dims, meter, workers)
+        filled = _fill_parts(fd, file, source, dims, meter, workers, shared)
         for offset, data in file.layout.patches(filled.crcs):
             _pwrite(fd, memoryview(data), offset)
         os.fsync(fd)
     finally:
         os.close(fd)
     return filled
+
+
+def _share(fd: int, file: OutFile, source: Source) -> dict[str, int]:
+    """Let large tensors that are copied as they are share the source's room; return how many bytes, by part name.
+
+    This comes before room is taken: btrfs does not give back what it took in one piece while any of that is in use.
+    """
+    plain = [(part.name, part.entry.expr) for part in file.parts]
+    return {
+        name: source.clone_run(ref, fd, file.layout.offsets[name])
+        for name, ref in plain
+        if isinstance(ref, TensorRef) and ref.nbytes >= LARGE
+    }
 
 
 def _reserve(fd: int, nbytes: int, *, sparse: bool) -> None:
@@ -152,18 +166,24 @@ def _has_holes(file: SourceFile) -> bool:
     return hasattr(info, "st_blocks") and info.st_blocks * 512 < info.st_size * 3 // 4
 
 
-def _fill_parts(fd: int, file: OutFile, source: Source, dims: Mapping[str, int], meter: Meter, workers: int) -> Filled:
+def _fill_parts(
+    fd: int,
+    file: OutFile,
+    source: Source,
+    dims: Mapping[str, int],
+    meter: Meter,
+    workers: int,
+    shared: Mapping[str, int],
+) -> Filled:
     crcs: dict[str, int] = {}
     overflow: dict[str, int] = {}
-    shared: dict[str, int] = {}
     biggest_first = sorted(file.parts, key=lambda p: -p.entry.output.nbytes)
 
     def job(part: Part) -> None:
         offset, expr = file.layout.offsets[part.name], part.entry.expr
         if isinstance(expr, TensorRef):
             copy = PlainCopy(source, expr, fd, offset, f"Writing {safe_text(part.entry.key, 60)}", meter)
-            crcs[part.name] = copy.run()
-            shared[part.name] = copy.shared
+            crcs[part.name] = copy.run(there=bool(shared.get(part.name)))
             _check_record(expr, _whole_record(source, expr), crcs[part.name])
             return
         stream = open_part(source, part, dims)
@@ -177,21 +197,17 @@ def _fill_parts(fd: int, file: OutFile, source: Source, dims: Mapping[str, int],
 
 
 class PlainCopy:
-    """Copies a stored tensor as it is: by the system where it can, and what was never written to stays so.
-
-    Attributes:
-        shared: Bytes that share their room on the disk with the source, after `run`.
-    """
+    """Copies a stored tensor as it is: by the system where it can, and what was never written to stays so."""
 
     def __init__(self, source: Source, ref: TensorRef, fd: int, offset: int, label: str, meter: Meter) -> None:
         """Copy `ref` to `offset` of the file `fd`."""
         self._source, self._ref, self._fd, self._offset = source, ref, fd, offset
         self._label, self._meter = label, meter
         self._buffer = np.empty(min(BLOCK, ref.nbytes), dtype=np.uint8)
-        self._crc = self.shared = 0
+        self._crc = 0
 
-    def run(self) -> int:
-        """Copy; return the CRC-32.
+    def run(self, *, there: bool) -> int:
+        """Copy, or only read what is there already because the file shares it; return the CRC-32.
 
         Raises:
             Cancelled: The user stopped it.
@@ -200,8 +216,6 @@ class PlainCopy:
         """
         total = self._ref.nbytes
         large = total >= LARGE
-        if large:
-            self.shared = self._source.clone_run(self._ref, self._fd, self._offset)
         at = 0
         while at < total:
             stop = min(at + PIECE, total)
@@ -209,7 +223,7 @@ class PlainCopy:
                 self._zeros(data - at)
                 at = data
                 continue
-            self._read(at, stop, written=bool(self.shared) or (large and self._copy(at, stop)))
+            self._read(at, stop, written=there or (large and self._copy(at, stop)))
             at = stop
         return self._crc
 

@@ -152,3 +152,21 @@ def test_a_clone_copies_what_fills_no_block(tmp_path: Path, monkeypatch: pytest.
     assert shared == [3 * 4096]
     assert result.shared == tensors["w"].nbytes
     assert path.stat().st_size > result.shared
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system takes no room beforehand")
+def test_room_is_taken_after_what_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """btrfs keeps all of the room that was taken for a file while its header uses a little of it."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    builders.write(folder / "model.safetensors", aligned({"w": np.arange(5000, dtype=np.float32)}))
+    done = []
+
+    def clone(file: files.HeldFile, offset: int, count: int, fd: int, place: int) -> bool:
+        done.append("share")
+        return os.pwrite(fd, file.read(offset, count), place) == count
+
+    monkeypatch.setattr(files.HeldFile, "clone_to", clone)
+    monkeypatch.setattr(os, "posix_fallocate", lambda fd, at, nbytes: done.append("take"))
+    export_to(folder, tmp_path / "out", Target("same"))
+    assert done == ["share", "take"]
