@@ -92,14 +92,14 @@ def judge(
 
 
 def _verdict(path: str, source: Source, plan: Plan, export: Export) -> Verdict:
-    state, sentence, code = _state(plan, export)
+    state, sentence, code = state_of(plan, export)
     return Verdict(
         path, state, sentence, _kind(plan), source.container, len(source.refs), sum(ref.nbytes for ref in source.refs),
         tuple(step.title for step in export.steps), code,
     )  # fmt: skip
 
 
-def _state(plan: Plan, export: Export) -> tuple[State, str, str]:
+def state_of(plan: Plan, export: Export) -> tuple[State, str, str]:
     """Return the state, the sentence for it, and the code of the finding that decides."""
     if not plan.source.refs:
         return _by(worst_first(plan.findings), "error", "It holds no tensor.")
@@ -158,7 +158,7 @@ def write_certain(
     with open_checkpoint(path, progress=progress, cancelled=cancelled) as source:
         plan = understand(source, policy, progress=progress, cancelled=cancelled)
         export = retarget(compared(plan, progress=progress, cancelled=cancelled), target)
-        state, sentence, code = _state(plan, export)
+        state, sentence, code = state_of(plan, export)
         if state not in ("certain", "clean"):
             raise CheckpointError(code or "decision-needed", sentence, fix="Open it in a window and decide.", path=path)
         return write_export(export, folder, progress=progress, cancelled=cancelled, sha256=sha256)

@@ -11,6 +11,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from ckpt_gui.core.batch import state_of
 from ckpt_gui.core.batch_names import distinct
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
@@ -249,6 +250,8 @@ class MainWindow(QMainWindow):
             self._entered = True
             if os.path.exists(path) or is_url(path):
                 self.settings.add_recent(path)
+                state, _, _ = state_of(snapshot.plan, snapshot.export)
+                self.settings.note_recent(path, snapshot.overview.nbytes, state)
             if os.path.exists(path):
                 self.leftovers.look(path)
             was_listed = self.pages.currentWidget() is self.page_tabs

@@ -154,6 +154,18 @@ class Settings:
         """Return the paths opened last, newest first; read anew each time, as other windows write them too."""
         return self._list("recents")[: self.num_recents]
 
+    def recent_notes(self) -> dict[str, tuple[int, str]]:
+        """Return what was seen of paths when they were opened last: path → bytes, state of a `Verdict`."""
+        found = (text.rsplit("\t", 2) for text in self._list("recent-notes"))
+        return {note[0]: (int(note[1]), note[2]) for note in found if len(note) == 3 and note[1].isdecimal()}
+
+    def note_recent(self, path: str, nbytes: int, state: str) -> None:
+        """Remember how large a recent checkpoint is and what was found, as long as it is among the recent ones."""
+        absolute = path if is_url(path) else os.path.abspath(path)
+        notes = self.recent_notes() | {absolute: (nbytes, state)}
+        kept = [p for p in self.recents() if p in notes]
+        self._set("recent-notes", [f"{p}\t{notes[p][0]}\t{notes[p][1]}" for p in kept])
+
     def add_recent(self, path: str) -> None:
         """Put a path first."""
         absolute = path if is_url(path) else os.path.abspath(path)
@@ -166,6 +178,7 @@ class Settings:
     def clear_recents(self) -> None:
         """Take all paths off the list."""
         self._set("recents", [])
+        self._set("recent-notes", [])
 
     def filters(self) -> list[str]:
         """Return the filters used last, newest first."""

@@ -21,6 +21,7 @@ from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels.error_panel import error_words
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
+from ckpt_gui.gui.panels.parts import ElidedLabel
 from ckpt_gui.gui.panels.tool_bar import tensors_to_fix
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
@@ -53,7 +54,13 @@ def test_the_start_page_comes_first_and_offers_the_sample(window: MainWindow, qt
     assert window.checkpoint_panel.card is not None
     assert window.checkpoint_panel.card.title == "Llama, Meta layout"
     assert window.tool_bar.fix_button.text() == "Fix 30…"
-    assert window.settings.recents()[0].endswith("tiny-llama-compiled.pt")
+    assert window.session.snapshot is not None
+    recent = window.settings.recents()[0]
+    assert recent.endswith("tiny-llama-compiled.pt")
+    assert window.settings.recent_notes() == {recent: (window.session.snapshot.overview.nbytes, "certain")}
+    window.start_page.refresh()
+    label = window.start_page.recent_card.findChildren(ElidedLabel)[-1]
+    assert label.toolTip() == f"776 KiB · certain fix · {Path(recent).parent}"
 
 
 def test_what_writes_stays_on_the_tool_bar_where_letters_are_large(window: MainWindow, qtbot: QtBot) -> None:

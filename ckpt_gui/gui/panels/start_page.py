@@ -10,11 +10,14 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushBut
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.desktop.resources import ICON, resource
+from ckpt_gui.gui.language import said
+from ckpt_gui.gui.panels.batch_rows import BATCH_STYLES
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, clear, label
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, tip_text
+from ckpt_gui.gui.wording import human_bytes
 
 WIDTH_EM = 44
 
@@ -148,8 +151,13 @@ class StartPage(QScrollArea):
         grid.setHorizontalSpacing(3 * GRID)
         grid.setVerticalSpacing(GRID // 2)
         columns = (
-            (self.tr("Reads"), self.tr("safetensors"), self.tr(".pt  .pth  .bin  .ckpt"), self.tr("folders of shards")),
-            (self.tr("Writes"), self.tr("Hugging Face"), self.tr("Meta"), self.tr("torchtune")),
+            (
+                self.tr("Reads"),
+                self.tr("safetensors, GGUF"),
+                self.tr(".pt  .pth  .bin  .ckpt"),
+                self.tr("folders of shards"),
+            ),
+            (self.tr("Writes"), self.tr("Hugging Face"), self.tr("Meta"), self.tr("torchtune, litgpt")),
             (
                 self.tr("Never"),
                 self.tr("executes what is in a file"),
@@ -193,7 +201,7 @@ class StartPage(QScrollArea):
         line.addWidget(opener)
         where = ElidedLabel()
         where.setProperty("tone", "muted")
-        where.set_text(os.path.dirname(path) if there else self.tr("no longer there"))
+        where.set_text(" · ".join((*self._seen(path), os.path.dirname(path))) if there else self.tr("no longer there"))
         line.addWidget(where, 1)
         if not there:
             remove = button(self.tr("Remove"), kind="quiet")
@@ -201,6 +209,11 @@ class StartPage(QScrollArea):
             remove.clicked.connect(lambda: self._remove(path))
             line.addWidget(remove)
         return row
+
+    def _seen(self, path: str) -> tuple[str, ...]:
+        """Return how large a checkpoint was and what was found, if it is known."""
+        nbytes, state = self._settings.recent_notes().get(path, (0, ""))
+        return (human_bytes(nbytes), said(BATCH_STYLES[state].word)) if state in BATCH_STYLES else ()
 
     def _remove(self, path: str) -> None:
         self._settings.remove_recent(path)
