@@ -50,6 +50,7 @@ class KeyLooks(QObject):
         self.figures: dict[int, str] = {}  # number of a row → its standard deviation, where it is known
         self._cells: dict[tuple[int, bool], tuple[str, ...]] = {}
         self._groups: dict[Node, tuple[str, ...]] = {}
+        self._counts: dict[Node, tuple[tuple[str, int], ...]] = {}  # of a group's states: counted at each paint else
         self.restyle()
 
     def restyle(self) -> None:
@@ -68,6 +69,7 @@ class KeyLooks(QObject):
         """Forget what was said of other rows."""
         self._cells.clear()
         self._groups.clear()
+        self._counts.clear()
         if figures:
             self.figures.clear()
 
@@ -123,7 +125,7 @@ class KeyLooks(QObject):
         if role == _ALIGNMENT:
             return _SIDES[column]
         if role == STATES_ROLE:
-            return tuple(tree.counts(node).items()) if column == Column.STATE else None
+            return self._group_counts(tree, node) if column == Column.STATE else None
         if role == _TIP:
             return group_tip(tree, node, column)
         return spoken_group(tree, node, self._group_cells(tree, node), column) if role == _SPOKEN else None
@@ -141,6 +143,12 @@ class KeyLooks(QObject):
         if cells is None:
             cells = self._groups[node] = group_cells(tree, node)
         return cells
+
+    def _group_counts(self, tree: RowTree, node: Node) -> tuple[tuple[str, int], ...]:
+        counts = self._counts.get(node)
+        if counts is None:
+            counts = self._counts[node] = tuple(tree.counts(node).items())
+        return counts
 
     def _row_font(self, row: Row, column: int, flat: bool) -> QFont | None:
         if column not in (Column.KEY, Column.EXPECTED):
