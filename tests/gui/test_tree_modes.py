@@ -153,6 +153,21 @@ def test_what_is_unfolded_is_kept_over_modes_filters_and_reloads(
     qtbot.waitUntil(lambda: panel.view.tree.unfolded() == tree)
 
 
+def test_what_is_unfolded_is_kept_over_a_preview(window: MainWindow, panel: TreePanel, qtbot: QtBot) -> None:
+    panel.set_mode("tree")
+    before = panel.view.tree.unfolded()
+    assert len(before) > 4
+    window.actions_by_id["preview"].trigger()
+    qtbot.waitUntil(lambda: window.session.snapshot is not None and window.session.snapshot.preview is not None)
+    panel.view.tree.expandAll()
+    after = panel.view.tree.unfolded()
+    assert after != before, "the names are others"
+    window.actions_by_id["preview"].trigger()
+    qtbot.waitUntil(lambda: panel.view.tree.unfolded() == before)
+    window.actions_by_id["preview"].trigger()
+    qtbot.waitUntil(lambda: panel.view.tree.unfolded() == after)
+
+
 def test_another_checkpoint_begins_anew(window: MainWindow, panel: TreePanel) -> None:
     panel.select_key(WQ.format(0))
     panel.set_filter("wq")

@@ -18,13 +18,16 @@ class TreeModes(QObject):
 
     Attributes:
         shown: The mode that is shown, and whether there is a filter.
+        after: Whether names are shown as the plan would write them, in a preview.
     """
 
     def __init__(self, views: KeyViews, unfolding: Unfolding) -> None:
         super().__init__(views)
         self._views, self._unfolding = views, unfolding
         self._chosen: dict[bool, Mode] = {}  # by the user: with a filter, and without
-        self._unfolded: dict[Mode, set[str]] = {}  # names of groups, as they were without a filter
+        # names of groups, as they were without a filter: in the file, and in a preview, where names are others
+        self._unfolded: dict[tuple[Mode, bool], set[str]] = {}
+        self.after = False
         self.shown: tuple[Mode, bool] = ("flat", True)
 
     @property
@@ -45,13 +48,13 @@ class TreeModes(QObject):
         """Begin anew: another checkpoint comes."""
         self._unfolded.clear()
         self._chosen.pop(True, None)
-        self.shown = ("flat", True)
+        self.shown, self.after = ("flat", True), False
 
     def keep(self) -> None:
         """Remember what is unfolded, before something else is shown."""
         mode, filtered = self.shown
         if not filtered and mode != "flat" and self._views.keys.rowCount() and not self._unfolding.running:
-            self._unfolded[mode] = self._views.tree.unfolded()
+            self._unfolded[mode, self.after] = self._views.tree.unfolded()
 
     def unfold(self, tree: RowTree) -> None:
         """Unfold what was unfolded; with a filter, all that it lets pass if that is not too much."""
@@ -59,7 +62,7 @@ class TreeModes(QObject):
         if filtered:
             few = tree.root.size <= MOST_OPEN // 2
             self._views.tree.unfold_first(tree, MOST_OPEN if few else FIRST_ROWS, members=few)
-        elif self._unfolded.get(mode):
-            self._unfolding.restore(self._unfolded[mode])
+        elif names := self._unfolded.get((mode, self.after)) or self._unfolded.get((mode, not self.after)):
+            self._unfolding.restore(names)
         else:
             self._views.tree.unfold_first(tree)

@@ -177,6 +177,8 @@ class TreePanel(QWidget):
         top, offset = self.view.top() if found.index is not self.selection.index else (None, 0)
         in_sight = self.selection.index.place(top) if top is not None else None
         self.modes.shown = (found.mode, found.filtered)
+        snapshot = self._session.snapshot
+        self.modes.after = snapshot is not None and snapshot.preview is not None
         if found.tree is None:
             self.view.show_list(found.index, found.hits.rows)
         else:
