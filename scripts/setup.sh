@@ -42,7 +42,7 @@ make_venv "$venv"
 start=$SECONDS
 case "$kind" in
   run) pip_in "$venv" -e . ;;
-  dev) pip_in "$venv" -e ".[test,remote,s3,dev]" ;;
+  dev) pip_in "$venv" -e ".[test,remote,s3,fast,dev]" ;;
   core)
     pip_in "$venv" numpy torch huggingface_hub platformdirs rich pytest hypothesis safetensors hatchling editables
     pip_in "$venv" --no-deps --no-build-isolation -e .

@@ -22,6 +22,7 @@ from tests.bench.results import record
 from tests.bench.shapes import SHAPES, make_hf
 from tests.bench.simulate import table as simulated
 from tests.bench.sparse import table as sparse_table
+from tests.bench.starts import start_rows
 from tests.bench.window import table as window_table
 
 
@@ -64,7 +65,7 @@ def main() -> int:
     meta = work / "meta"
     if not meta.exists():
         job("export", str(hf), str(meta), "meta", args.workers)
-    table = [*rows(hf, meta, work, args.workers), *number_rows(work, args.size)]
+    table = [*start_rows(args.folder), *rows(hf, meta, work, args.workers), *number_rows(work, args.size)]
     print(printed(table, args.runs))
     print()
     for line in sparse_table(args.folder / "sparse", args.runs):

@@ -52,6 +52,44 @@ def open_safetensors(source: str) -> dict[str, float]:
     return {"open": time.perf_counter() - begun, "tensors": count}
 
 
+def as_torch(source: str, target: str) -> dict[str, float]:
+    """Save a safetensors file with torch, one storage a tensor."""
+    import torch
+    from safetensors.torch import load_file
+
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    torch.save({key: tensor.clone() for key, tensor in load_file(source).items()}, target)
+    return {}
+
+
+def paint() -> dict[str, float]:
+    """Open the window on its start page, and end with its first picture."""
+    import os
+
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from PySide6.QtCore import QEvent, QObject, QTimer
+
+    from ckpt_gui.gui import app as gui
+
+    class First(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Paint:
+                QTimer.singleShot(0, app.quit)
+            return False
+
+    gui.tune()
+    app = gui.application()
+    settings = gui.Settings(keeps=False)
+    windows = gui.Windows(settings, gui.Theme(app, settings.scheme))
+    first = First()
+    app.installEventFilter(first)
+    windows.add("")
+    app.exec()
+    app.removeEventFilter(first)
+    windows.close_all()
+    return {}
+
+
 def compare(one: str, two: str, workers: str) -> dict[str, float]:
     """Compare two whole models by their values."""
     from ckpt_gui.core import compare as comparing
@@ -169,6 +207,8 @@ def pair_ours(source: str, other: str) -> dict[str, float]:
 JOBS: dict[str, Callable[..., dict[str, float]]] = {
     "export": export,
     "open_ours": open_ours,
+    "as_torch": as_torch,
+    "paint": paint,
     "open_torch": open_torch,
     "open_safetensors": open_safetensors,
     "compare": compare,
