@@ -29,8 +29,8 @@ def start_rows(folder: Path) -> list[Row]:
     return [
         Row("window painted, process, against python -c 'import torch'", lambda: job("paint"),
             lambda: command(sys.executable, "-c", "import torch"), 0.25),
-        Row(f"open {TENSORS:,} tensors .safetensors, process, against safe_open", lambda: job("open_ours", str(weights)),
-            lambda: job("open_safetensors", str(weights)), 0.7),
+        Row(f"open {TENSORS:,} tensors .safetensors, process, against safe_open",
+            lambda: job("open_ours", str(weights)), lambda: job("open_safetensors", str(weights)), 0.7),
         Row(f"open {TENSORS:,} tensors .pth, process, against torch.load(mmap)", lambda: job("open_ours", str(pth)),
             lambda: job("open_torch", str(pth)), 0.2),
     ]  # fmt: skip
