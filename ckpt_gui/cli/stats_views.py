@@ -101,7 +101,8 @@ def heat(plan: Plan, ref: TensorRef, work: Work) -> View:
         lines.append(Line(f"  {what}, {'in' if bad == 1 else 'the first in'} {where}", "warning"))
 
     def draw(palette: Palette) -> Figure:
-        from ckpt_gui.plots import HeatPlot, new_figure
+        from ckpt_gui.plots import new_figure
+        from ckpt_gui.plots.heat import HeatPlot
 
         plot = HeatPlot(new_figure(8, 6), palette)
         plot.show(found)

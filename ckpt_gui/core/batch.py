@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ckpt_gui.core.api import compared, read_base
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
@@ -23,7 +23,9 @@ from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import plural
-from ckpt_gui.core.writer import WriteResult, write_export
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.writer import WriteResult
 
 Progress = Callable[[str, int, int], None]
 IsCancelled = Callable[[], bool]
@@ -161,4 +163,6 @@ def write_certain(
         state, sentence, code = state_of(plan, export)
         if state not in ("certain", "clean"):
             raise CheckpointError(code or "decision-needed", sentence, fix="Open it in a window and decide.", path=path)
+        from ckpt_gui.core.writer import write_export  # only here: the window starts without what writes
+
         return write_export(export, folder, progress=progress, cancelled=cancelled, sha256=sha256)

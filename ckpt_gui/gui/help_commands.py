@@ -1,4 +1,7 @@
-"""The commands that help: the palette, settings, shortcuts, first steps, the legend, and the explanation of errors."""
+"""The commands that help: the palette, settings, shortcuts, first steps, the legend, and the explanation of errors.
+
+Their dialogs are imported when they are first asked for: the window is painted sooner.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,12 @@ from typing import TYPE_CHECKING, cast
 from PySide6.QtCore import QObject
 
 from ckpt_gui.gui.actions import ACTIONS, give_keys, usual_keys
-from ckpt_gui.gui.models.deeds import Deed
 from ckpt_gui.gui.models.palette import KeyLookUp
-from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
-from ckpt_gui.gui.panels.help_dialogs import AboutDialog, HelpDialog, LegendDialog
-from ckpt_gui.gui.panels.palette import Palette
-from ckpt_gui.gui.panels.settings_dialog import SettingsDialog
 from ckpt_gui.gui.panels.shortcuts_dialog import ShortcutsDialog, read_keys
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
+    from ckpt_gui.gui.models.deeds import Deed
 
 
 class HelpCommands(QObject):
@@ -34,6 +33,8 @@ class HelpCommands(QObject):
 
     def show_palette(self) -> None:
         """Show every command and every key, to be found by a few letters."""
+        from ckpt_gui.gui.panels.palette import Palette
+
         window = self._window
         window.recents.fill()
         snapshot = window.session.snapshot
@@ -52,6 +53,8 @@ class HelpCommands(QObject):
 
     def show_settings(self) -> None:
         """Show what can be chosen once for all."""
+        from ckpt_gui.gui.panels.settings_dialog import SettingsDialog
+
         window = self._window
         dialog = SettingsDialog(window.settings, window.theme, window)
         dialog.scheme_chosen.connect(self.set_scheme)
@@ -83,6 +86,8 @@ class HelpCommands(QObject):
 
     def show_help(self) -> None:
         """Show what is where, and how a checkpoint is fixed."""
+        from ckpt_gui.gui.panels.help_dialogs import HelpDialog
+
         ways: dict[str, Callable[[], None]] = {
             "legend": self.show_legend, "shortcuts": self.show_shortcuts, "explain": self.explain_error,
         }  # fmt: skip
@@ -92,10 +97,14 @@ class HelpCommands(QObject):
 
     def show_legend(self) -> None:
         """Show what the glyphs mean."""
+        from ckpt_gui.gui.panels.help_dialogs import LegendDialog
+
         LegendDialog(self._window.theme, self._window).open()
 
     def explain_error(self) -> None:
         """Show the box that explains a pasted message; the window can be used beside it."""
+        from ckpt_gui.gui.panels.explain_dialog import ExplainDialog
+
         window = self._window
         found = window.findChild(ExplainDialog)
         if found is None or not found.isVisible():  # a closed one is on its way out
@@ -124,4 +133,6 @@ class HelpCommands(QObject):
 
     def show_about(self) -> None:
         """Show what the program is."""
+        from ckpt_gui.gui.panels.help_dialogs import AboutDialog
+
         AboutDialog(self._window).open()

@@ -13,12 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from PySide6.QtWidgets import QWidget
 
-from ckpt_gui.gui.panels.compare_page import ComparePage
-from ckpt_gui.gui.panels.overview_page import OverviewPage
-from ckpt_gui.gui.panels.plots_page import PlotsPage
-from ckpt_gui.gui.panels.scan_page import ScanPage
 from ckpt_gui.gui.panels.tree_panel import TreePanel
-from ckpt_gui.gui.panels.values_page import ValuesPage
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
 
@@ -56,11 +51,44 @@ class Page:
     make: Callable[[Session, Theme], QWidget]
 
 
+# The window is painted before what only these need is imported.
+
+
+def _overview(session: Session, theme: Theme) -> QWidget:
+    from ckpt_gui.gui.panels.overview_page import OverviewPage
+
+    return OverviewPage(session, theme)
+
+
+def _values(session: Session, theme: Theme) -> QWidget:
+    from ckpt_gui.gui.panels.values_page import ValuesPage
+
+    return ValuesPage(session, theme)
+
+
+def _plots(session: Session, theme: Theme) -> QWidget:
+    from ckpt_gui.gui.panels.plots_page import PlotsPage
+
+    return PlotsPage(session, theme)
+
+
+def _scan(session: Session, theme: Theme) -> QWidget:
+    from ckpt_gui.gui.panels.scan_page import ScanPage
+
+    return ScanPage(session, theme)
+
+
+def _compare(session: Session, theme: Theme) -> QWidget:
+    from ckpt_gui.gui.panels.compare_page import ComparePage
+
+    return ComparePage(session, theme)
+
+
 PAGES: tuple[Page, ...] = (
     Page("tensors", "&Tensors", "Every tensor in the file beside what is expected", TreePanel),
-    Page("overview", "&Overview", "What weighs what, and what it takes to load", OverviewPage),
-    Page("values", "V&alues", "The true values of any part of a tensor", ValuesPage),
-    Page("plots", "&Plots", "Distribution, heat map, layers and casts of a tensor", PlotsPage),
-    Page("scan", "&Scan", "Read every weight, and see what looks wrong", ScanPage),
-    Page("compare", "&Compare", "Another checkpoint beside this one", ComparePage),
+    Page("overview", "&Overview", "What weighs what, and what it takes to load", _overview),
+    Page("values", "V&alues", "The true values of any part of a tensor", _values),
+    Page("plots", "&Plots", "Distribution, heat map, layers and casts of a tensor", _plots),
+    Page("scan", "&Scan", "Read every weight, and see what looks wrong", _scan),
+    Page("compare", "&Compare", "Another checkpoint beside this one", _compare),
 )

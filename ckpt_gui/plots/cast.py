@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from ckpt_gui.core.stats import CastStats
+from typing import TYPE_CHECKING
+
 from ckpt_gui.plots.base import FLOOR
 from ckpt_gui.plots.histograms import HistogramPlot, HistogramSide
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import CastStats
 
 
 class CastPlot(HistogramPlot):

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ckpt_gui.core.stats import HeatMap
 from ckpt_gui.plots.base import Palette, Plot, titled
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import HeatMap
 
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ckpt_gui.core.stats import PairStats, TensorStats
 from ckpt_gui.plots.base import FLOOR, Plot, colour_legend, headroom, lifted, open_frame, plain, titled
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import PairStats, TensorStats
 
 ODD = ("zero", "NaN", "+∞", "−∞")  # in the order of the bars
 _WIDTH = 0.36

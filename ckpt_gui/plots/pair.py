@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from ckpt_gui.core.stats import PairStats
+from typing import TYPE_CHECKING
+
 from ckpt_gui.plots.base import open_frame, plain, titled
 from ckpt_gui.plots.histograms import HistogramPlot, HistogramSide
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import PairStats
 
 
 class PairPlot(HistogramPlot):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from ckpt_gui.core.scan import Strip
+from typing import TYPE_CHECKING
+
 from ckpt_gui.plots.base import Plot, open_frame, titled
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.scan import Strip
 
 _ROWS = (("std", "deviation"), ("abs_max", "largest |x|"), ("mean", "mean"))
 

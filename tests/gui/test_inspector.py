@@ -179,7 +179,7 @@ def test_a_file_that_can_not_be_read_is_told_in_the_tab(
     def broken(*_: object, **__: object) -> None:
         raise CheckpointError("truncated", "The file ends early.", fix="Load it again.")
 
-    monkeypatch.setattr("ckpt_gui.gui.panels.inspector_stats.tensor_stats", broken)
+    monkeypatch.setattr("ckpt_gui.core.stats.tensor_stats", broken)
     panel.show_row(row_of(session, "model.norm.weight"))
     panel.tabs.setCurrentWidget(panel.statistics)
     qtbot.waitUntil(lambda: not panel.statistics.job.running)

@@ -18,7 +18,8 @@ from safetensors.numpy import save_file
 from ckpt_gui.core.stats import HeatMap
 from ckpt_gui.gui.panels.heat_zoom import block_text
 from ckpt_gui.gui.panels.plots_page import PlotsPage
-from ckpt_gui.plots import CastPlot, HeatPairPlot, HistogramPlot, StripPlot
+from ckpt_gui.plots import CastPlot, HistogramPlot, StripPlot
+from ckpt_gui.plots.heat import HeatPairPlot
 from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"

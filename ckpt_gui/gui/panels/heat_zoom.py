@@ -11,7 +11,7 @@ from ckpt_gui.core.stats import HeatMap
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.widgets.plot_canvas import PlotCanvas
-from ckpt_gui.plots import HeatPairPlot
+from ckpt_gui.plots.heat import HeatPairPlot
 
 WAIT = 200  # milliseconds after the last movement
 STEP = 1.4  # of a turn of the wheel

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.stats import BINS, StatsCache, TensorStats, first_values, tensor_stats
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.session import Session
@@ -17,8 +18,11 @@ from ckpt_gui.gui.widgets.mini_histogram import MiniHistogram
 from ckpt_gui.gui.widgets.units import heading
 from ckpt_gui.gui.wording import count_text, figure_text
 
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import TensorStats
+
 KEPT = 256  # results that are remembered
-Found = tuple[TensorStats, tuple[float, ...]]
+Found = tuple["TensorStats", tuple[float, ...]]
 
 
 class StatisticsTab(LiveArea):
@@ -94,6 +98,8 @@ class StatisticsTab(LiveArea):
             return
 
         def work(job: Job) -> Found:
+            from ckpt_gui.core.stats import BINS, StatsCache, first_values, tensor_stats  # numpy: not before the window
+
             found = tensor_stats(
                 source, ref, bins=BINS, progress=job.progress, cancelled=job.cancelled, cache=StatsCache()
             )

@@ -5,11 +5,12 @@ The verdict is by bytes, and says what follows from it: for loaders that believe
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Tie
-from ckpt_gui.core.stats import PairStats, StatsCache, pair_stats
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tokens import vocabulary
 from ckpt_gui.gui.jobs import Job
@@ -26,10 +27,13 @@ from ckpt_gui.gui.widgets.units import em
 from ckpt_gui.gui.wording import count_text, shape_text
 from ckpt_gui.plots import PairPlot
 
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import PairStats
+
 ROWS_NAMED = 12  # rows that differ and are named one by one
 PairName = tuple[object, ...]
 Tokens = tuple[str | None, ...]  # what the first rows that differ stand for
-Found = tuple[PairStats, Tokens]
+Found = tuple["PairStats", Tokens]
 
 
 class TiedTab(LiveArea):
@@ -99,6 +103,8 @@ class TiedTab(LiveArea):
             return
 
         def work(job: Job) -> Found:
+            from ckpt_gui.core.stats import StatsCache, pair_stats  # numpy: not before the window
+
             pair = pair_stats(
                 snapshot.plan.source, a, b, progress=job.progress, cancelled=job.cancelled, cache=StatsCache()
             )

@@ -14,7 +14,8 @@ from ckpt_gui.core.tables import Table, cast_table, heat_table, histogram_table,
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.wording import capital
-from ckpt_gui.plots import CastPlot, HeatPairPlot, HistogramPlot, HistogramSide, Plot, StripPlot
+from ckpt_gui.plots import CastPlot, HistogramPlot, HistogramSide, Plot, StripPlot
+from ckpt_gui.plots.heat import HeatPairPlot
 
 if TYPE_CHECKING:
     from ckpt_gui.core.stats import TensorStats

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
-from ckpt_gui.core.stats.cache import default_folder
 from ckpt_gui.gui.crash_log import log_folder
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, label
@@ -159,6 +158,8 @@ class SettingsDialog(QDialog):
 
     def _places(self) -> Card:
         """Return where things are kept, each with a button that opens the folder."""
+        from ckpt_gui.core.stats.cache import default_folder  # numpy: not before the window
+
         card = Card()
         card.body.addWidget(label(self.tr("Where things are kept"), bold=True, size=1.15))
         for name, path in (

@@ -10,9 +10,6 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QTimer
 
-from ckpt_gui.core.stats import StatsCache, tensor_stats
-from ckpt_gui.core.stats.cache import LEAST_BYTES
-from ckpt_gui.core.stats.single import without_figures
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.tree_columns import Column
@@ -92,6 +89,10 @@ def known_stds(
         Cancelled: `cancelled` said so.
         CheckpointError: The bytes of a small one can not be read.
     """
+    from ckpt_gui.core.stats import StatsCache, tensor_stats  # numpy: not before the window
+    from ckpt_gui.core.stats.cache import LEAST_BYTES
+    from ckpt_gui.core.stats.single import without_figures
+
     cache, found = StatsCache(), {}
     for number, ref in wanted:
         if ref.nbytes < LEAST_BYTES:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
 
-from ckpt_gui.core.stats import TensorStats
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, plain_label
 from ckpt_gui.gui.wording import figure_text
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.stats import TensorStats
 
 LONG = 10  # characters that do not fit twice into a narrow dock
 
