@@ -40,7 +40,7 @@ def _groups(plan: Plan) -> dict[str, tuple[Counter[tuple[int, ...]], int]]:
         name = template(key)
         shapes.setdefault(name, []).append(entry.output.shape)
         if "{}" in name:
-            last[name] = max(last.get(name, 0), indices(key)[0])
+            last[name] = max(last.get(name, -1), *indices(key)[:1], -1)  # a name may have braces of its own
     return {name: (Counter(found), last.get(name, -1)) for name, found in shapes.items()}
 
 
