@@ -23,7 +23,6 @@ from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.plots import (
     DARK,
     LIGHT,
-    HeatPlot,
     HistogramPlot,
     HistogramSide,
     Palette,
@@ -32,6 +31,7 @@ from ckpt_gui.plots import (
     new_figure,
     save_figure,
 )
+from ckpt_gui.plots.heat import HeatPlot
 
 ROOT = Path(__file__).resolve().parent.parent
 DOWN, UP = "model.layers.{}.mlp.down_proj.weight", "model.layers.{}.mlp.up_proj.weight"

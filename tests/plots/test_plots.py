@@ -23,8 +23,6 @@ from ckpt_gui.plots import (
     FORMATS,
     LIGHT,
     CastPlot,
-    HeatPairPlot,
-    HeatPlot,
     HistogramPlot,
     HistogramSide,
     PairPlot,
@@ -32,6 +30,7 @@ from ckpt_gui.plots import (
     new_figure,
     save_figure,
 )
+from ckpt_gui.plots.heat import HeatPairPlot, HeatPlot
 
 rng = np.random.default_rng(4)
 HOSTILE = "w$\\frac{1}{0$\u202e" + "x" * 300
