@@ -15,7 +15,7 @@ from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.key_looks import STATES_ROLE
 from ckpt_gui.gui.models.tree_columns import FAMILIES_FROM, Column, Mode
-from ckpt_gui.gui.panels import tree_copy, tree_figures, tree_filter
+from ckpt_gui.gui.panels import tree_copy, tree_filter
 from ckpt_gui.gui.panels.filter_bar import FilterBar
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.panels.tree_unfolding import MOST_UNASKED
@@ -500,7 +500,6 @@ def test_figures_that_are_known_have_a_column(
     qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, least: int
 ) -> None:
     monkeypatch.setattr(cache, "LEAST_BYTES", least)
-    monkeypatch.setattr(tree_figures, "LEAST_BYTES", least)
     window = make_window(qtbot, qapp)
     window.open_path(str(resource(SAMPLE)))
     qtbot.waitUntil(lambda: window.session.snapshot is not None)
