@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ckpt_gui.core.edits import FieldEdit
@@ -10,7 +10,7 @@ from ckpt_gui.core.export import Export
 from ckpt_gui.core.fields import field_of
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.passes.by_hand import STEP
-from ckpt_gui.core.plan import Edited, Step
+from ckpt_gui.core.plan import Step
 
 EXAMPLES = 6
 WISH = "a wish of the user"
@@ -26,7 +26,7 @@ def rule_steps(export: Export) -> tuple[Step, ...]:
             len(made),
             WISH,
             optional=True,
-            examples=_examples(made),
+            examples=one_a_template((one.before, one.after) for one in made),
             keys=tuple(one.full_key for one in made),
         )
         for number, (rule, made) in enumerate(zip(rules, export.plan.edited, strict=False))
@@ -61,10 +61,11 @@ def _text(value: str | None) -> str:
     return "nothing" if value is None else safe_text(value, 80)
 
 
-def _examples(made: Sequence[Edited]) -> tuple[tuple[str, str], ...]:
+def one_a_template(pairs: Iterable[tuple[str, str]], most: int = EXAMPLES) -> tuple[tuple[str, str], ...]:
+    """Return the first (before, after) of each pair of templates, at most so many."""
     seen: dict[tuple[str, str], tuple[str, str]] = {}
-    for one in made:
-        seen.setdefault((template(one.before), template(one.after)), (one.before, one.after))
-        if len(seen) >= EXAMPLES:
+    for before, after in pairs:
+        seen.setdefault((template(before), template(after)), (before, after))
+        if len(seen) >= most:
             break
     return tuple(seen.values())

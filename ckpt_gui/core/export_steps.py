@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ckpt_gui.core.edit_steps import field_steps, rule_steps
+from ckpt_gui.core.edit_steps import field_steps, one_a_template, rule_steps
 from ckpt_gui.core.entry import Entry, changing
 from ckpt_gui.core.families.layouts import title_of
-from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.adapter import WEIGHTS
 from ckpt_gui.core.passes.adapter_findings import scales
 from ckpt_gui.core.passes.recognise import PREFIX, config_of_known, told_config
@@ -36,12 +36,7 @@ def export_steps(export: Export) -> tuple[Step, ...]:
 
 def _pairs(entries: Iterable[Entry]) -> tuple[tuple[str, str], ...]:
     """Return one (before, after) example for each pair of templates."""
-    seen: dict[tuple[str, str], tuple[str, str]] = {}
-    for entry in entries:
-        seen.setdefault((template(entry.ref.key), template(entry.key)), (entry.ref.key, entry.key))
-        if len(seen) >= EXAMPLES:
-            break
-    return tuple(seen.values())
+    return one_a_template(((entry.ref.key, entry.key) for entry in entries), EXAMPLES)
 
 
 def _keys(entries: Iterable[Entry]) -> tuple[str, ...]:
