@@ -11,14 +11,14 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.pace import left_words
-from ckpt_gui.core.text import human_bytes
-from ckpt_gui.gui.language import local, mark, said
+from ckpt_gui.gui.language import mark, said
 from ckpt_gui.gui.models.job_book import JobBook, JobRecord
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.units import GRID, em, quoted, tip_text
+from ckpt_gui.gui.wording import human_bytes
 
 # State → glyph, word, colour role.
 JOB_STYLES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
@@ -194,6 +194,6 @@ def news(record: JobRecord) -> str:
         return said(JOB_STYLES[record.state][1])
     text = said("{label}: {percent} % · {done} of {total}").format(
         label=safe_text(said(record.label), 60), percent=min(100, record.done * 100 // record.total),
-        done=local(human_bytes(record.done)), total=local(human_bytes(record.total)),
+        done=human_bytes(record.done), total=human_bytes(record.total),
     )  # fmt: skip
     return " · ".join(filter(None, (text, said(left_words(record.seconds_left)))))
