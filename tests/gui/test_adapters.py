@@ -140,10 +140,9 @@ def test_an_adapter_that_comes_after_the_checkpoint_is_closed(
     window.commands.close_checkpoint()
     opened(window, qtbot, llama_folder(tmp_path / "other"))
     go.set()
-    qtbot.waitUntil(lambda: not window.jobs.running(), timeout=10_000)
     reader = made.readers["w.pt"]
     assert isinstance(reader, PatternReader)
-    assert reader.closed
+    qtbot.waitUntil(lambda: reader.closed, timeout=10_000)  # a cancelled job no longer counts as running
     assert window.session.snapshot is not None
     assert window.session.snapshot.decisions.adapter is None, "another checkpoint is open"
 
