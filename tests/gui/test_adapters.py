@@ -128,21 +128,23 @@ def test_an_adapter_that_fits_nothing_is_told_and_the_base_stands(
 def test_an_adapter_that_comes_after_the_checkpoint_is_closed(
     window: MainWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, made = threading.Event(), source()
+    begun, go, made = threading.Event(), threading.Event(), source()
 
     def slow(_path: str) -> object:
-        go.wait(5)
+        begun.set()
+        go.wait(30)
         return made
 
     monkeypatch.setattr(open_adapters, "open_adapter", slow)
     opened(window, qtbot, llama_folder(tmp_path / "base"))
     window.commands.merge("late")
+    qtbot.waitUntil(begun.is_set, timeout=10_000)  # one that still waits for a thread is taken away, and opens nothing
     window.commands.close_checkpoint()
     opened(window, qtbot, llama_folder(tmp_path / "other"))
     go.set()
     reader = made.readers["w.pt"]
     assert isinstance(reader, PatternReader)
-    qtbot.waitUntil(lambda: reader.closed, timeout=10_000)  # a cancelled job no longer counts as running
+    qtbot.waitUntil(lambda: reader.closed, timeout=10_000)
     assert window.session.snapshot is not None
     assert window.session.snapshot.decisions.adapter is None, "another checkpoint is open"
 
