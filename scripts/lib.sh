@@ -123,7 +123,7 @@ make_venv() {
 
 # What an environment depends on: if this changes, it is brought up to date.
 fingerprint() {
-  { cat "$ROOT/pyproject.toml" "$CONSTRAINTS" "$ROOT/scripts/setup.sh" "$ROOT/scripts/hatch_build.py"; echo "$ROOT"; } | cksum | tr ' ' '-'
+  { cat "$ROOT/pyproject.toml" "$CONSTRAINTS" "$ROOT/scripts/setup.sh" "$ROOT/scripts/hatch_build.py" "$ROOT/scripts/native_build.py"; echo "$ROOT"; } | cksum | tr ' ' '-'
 }
 
 # pip_in DIR ARG...: pip of that environment, always with the constraints.

@@ -33,6 +33,7 @@ case "$kind" in core) ;; *) need_qt_libraries ;; esac
 print="$(fingerprint)"
 for stamp in "$venv/.ckpt-gui-$kind" $([ "$kind" = run ] && echo "$venv/.ckpt-gui-dev"); do
   if [ "$(cat "$stamp" 2>/dev/null)" = "$print" ] && [ -x "$venv/bin/python" ]; then
+    "$venv/bin/python" scripts/native_build.py
     exit 0
   fi
 done

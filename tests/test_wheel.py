@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -55,6 +56,24 @@ def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scripts
 
 
+def test_the_kernels_are_compiled_if_there_is_a_compiler(wheel: Path) -> None:
+    libraries = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("ckpt_gui/core/native/kernels.")]
+    assert "ckpt_gui/core/native/kernels.c" in libraries
+    if any(map(shutil.which, ("cc", "gcc", "clang"))):
+        assert len(libraries) == 2
+        assert "-py3-none-" in wheel.name
+        assert not wheel.name.endswith("-any.whl")
+
+
+def test_a_wheel_without_a_compiler_is_for_any_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)
+    (path,) = tmp_path.glob("*.whl")
+    assert path.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(path).namelist()
+    assert [name for name in names if "kernels." in name] == ["ckpt_gui/core/native/kernels.c"]
+
+
 def test_contents(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     present = set(names)
@@ -68,6 +87,12 @@ def test_contents(wheel: Path) -> None:
     assert {top for top in tops if ".d" not in top} == {"ckpt_gui"}, "nothing but the package"
     assert not [name for name in names if name.endswith((".pyc", ".part"))]
     assert any(name.endswith("/share/applications/org.ckpt_gui.CkptGui.desktop") for name in names)
+
+
+def test_the_installed_kernels_work(scripts: Path, wheel: Path, tmp_path: Path) -> None:
+    code = "from ckpt_gui.core.native import kernels; print(kernels().is_compiled)"
+    compiled = run(scripts / "python", "-c", code, cwd=tmp_path).strip() == "True"
+    assert compiled is not wheel.name.endswith("-any.whl")
 
 
 def test_import(scripts: Path, tmp_path: Path) -> None:

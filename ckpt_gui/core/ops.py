@@ -268,7 +268,7 @@ class CastStream:
 
         from ckpt_gui.core.casts import cast
 
-        raw = np.empty(out.nbytes // self._out * self._in, dtype=np.uint8)
+        in_place = self._in == self._out  # bf16 and fp16
+        raw = out if in_place else np.empty(out.nbytes // self._out * self._in, dtype=np.uint8)
         read_any(self.inner, start // self._out * self._in, raw)
-        out[:], overflow = cast(raw, self.source, self.dtype)
-        self.overflow += overflow
+        self.overflow += cast(raw, self.source, self.dtype, out)[1]

@@ -1,0 +1,66 @@
+"""What the kernels do, whoever does it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Kernels(Protocol):
+    """Loops over one-dimensional arrays of elements at any address; results are the same bit for bit in each class.
+
+    Attributes:
+        is_compiled: Whether the loops run without the interpreter's lock, so that further threads help.
+    """
+
+    is_compiled: bool
+
+    def count(self, counts: Array, patterns: Array) -> None:
+        """Add to each of `counts` how often its number stands in `patterns`.
+
+        Args:
+            counts: 256 or 65,536 numbers, int64.
+            patterns: Elements of uint8 or uint16; of uint16 every other one (`[::2]` or `[1::2]`) as well.
+
+        Raises:
+            ValueError: The arrays are others.
+        """
+
+    def look_up(self, patterns: Array, table: Array, out: Array, least: int = 0, most: int = 0) -> int:
+        """Put each pattern's entry of a table into `out`; return how many are from `least` to below `most`, unsigned.
+
+        Args:
+            patterns: uint16.
+            table: 65,536 entries of uint16 or uint32.
+            out: As many as there are patterns, of the table's type; it may be `patterns`.
+            least: The smallest pattern without its sign that is counted.
+            most: The one after the largest.
+
+        Raises:
+            ValueError: The arrays are others.
+        """
+
+    def to_bf16(self, values: Array, out: Array) -> int:
+        """Round fp32 to the nearest bf16, ties to even; return how many finite values became infinite.
+
+        Args:
+            values: float32; NaN becomes a quiet NaN.
+            out: As many uint16, elsewhere.
+
+        Raises:
+            ValueError: The arrays are others.
+        """
+
+    def to_fp16(self, values: Array, out: Array) -> int:
+        """Round fp32 to the nearest fp16, ties to even; return how many finite values became infinite.
+
+        Args:
+            values: float32; NaN becomes a quiet NaN.
+            out: As many uint16, elsewhere.
+
+        Raises:
+            ValueError: The arrays are others.
+        """

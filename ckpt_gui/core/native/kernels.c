@@ -1,0 +1,191 @@
+/* The loops that numpy is slow at: counts of bit patterns, casts between element types, sums of fp32.
+
+   Plain C99 that knows nothing of Python, so that one library serves every version. Callers see to lengths and types
+   before they call (compiled.py); nothing here reads or writes outside of what it is given. Elements may lie at any
+   address: they are moved by memcpy, which compilers turn into plain loads and stores. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define PUBLIC __declspec(dllexport)
+#else
+#define PUBLIC __attribute__((visibility("default")))
+#endif
+
+typedef unsigned char byte;
+
+enum {
+  INTERFACE = 1, /* VERSION in compiled.py; both are raised when a function changes */
+  PIECE = 4096   /* elements whose tally fits small counters, and that stay in the first cache of a core */
+};
+
+static const uint32_t MAGNITUDE = 0x7FFFFFFF; /* of fp32: all but the sign */
+static const uint32_t INFINITE = 0x7F800000;
+static const uint64_t EVERYWHERE = 0x0001000100010001; /* times a pattern: four of it side by side */
+
+static inline uint16_t load16(const byte *at) {
+  uint16_t value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+static inline uint32_t load32(const byte *at) {
+  uint32_t value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+static inline uint64_t load64(const byte *at) {
+  uint64_t value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+static inline void store16(byte *at, uint16_t value) { memcpy(at, &value, sizeof value); }
+
+static inline void store32(byte *at, uint32_t value) { memcpy(at, &value, sizeof value); }
+
+static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+PUBLIC int32_t ckpt_interface(void) { return INTERFACE; }
+
+/* ------------------------------------------------------------------------------------------------------- counts */
+
+/* Four at a time by one load. A run of one pattern would wait for its own count each time: it is added at once. */
+PUBLIC void ckpt_count16(const byte *patterns, size_t number, int64_t *counts) {
+  size_t i = 0;
+  for (; i + 4 <= number; i += 4) {
+    uint64_t four = load64(patterns + 2 * i);
+    uint64_t first = four & 0xFFFF;
+    if (four == first * EVERYWHERE) {
+      counts[first] += 4;
+      continue;
+    }
+    counts[first]++;
+    counts[four >> 16 & 0xFFFF]++;
+    counts[four >> 32 & 0xFFFF]++;
+    counts[four >> 48]++;
+  }
+  for (; i < number; i++) counts[load16(patterns + 2 * i)]++;
+}
+
+/* Of every other pattern, the first of them at `patterns`: what fp32 has in the halves of its numbers. */
+PUBLIC void ckpt_count16_apart(const byte *patterns, size_t number, int64_t *counts) {
+  size_t i;
+  for (i = 0; i < number; i++) counts[load16(patterns + 4 * i)]++;
+}
+
+/* Two tables, as neighbours are often the same where there are only 256 patterns. */
+PUBLIC void ckpt_count8(const byte *patterns, size_t number, int64_t *counts) {
+  int64_t odd[256] = {0};
+  size_t i = 0;
+  for (; i + 8 <= number; i += 8) {
+    uint64_t eight = load64(patterns + i);
+    counts[eight & 0xFF]++;
+    odd[eight >> 8 & 0xFF]++;
+    counts[eight >> 16 & 0xFF]++;
+    odd[eight >> 24 & 0xFF]++;
+    counts[eight >> 32 & 0xFF]++;
+    odd[eight >> 40 & 0xFF]++;
+    counts[eight >> 48 & 0xFF]++;
+    odd[eight >> 56]++;
+  }
+  for (; i < number; i++) counts[patterns[i]]++;
+  for (i = 0; i < 256; i++) counts[i] += odd[i];
+}
+
+/* -------------------------------------------------------------------------------------------------------- casts */
+
+/* How many patterns are, without their sign, at least `least` and below `least + span`. */
+static int64_t within(const byte *patterns, size_t number, uint16_t least, uint16_t span) {
+  uint16_t found = 0;
+  size_t i;
+  for (i = 0; i < number; i++) {
+    uint16_t above = (uint16_t)((load16(patterns + 2 * i) & 0x7FFF) - least);
+    found = (uint16_t)(found + (above < span));
+  }
+  return found;
+}
+
+/* Each pattern's entry in a table of 65,536; returns how many patterns are within a range without their sign. `out`
+   may be `patterns`. */
+PUBLIC int64_t ckpt_look_up16(const byte *patterns, size_t number, const uint16_t *table, byte *out, uint16_t least,
+                              uint16_t span) {
+  int64_t found = 0;
+  while (number) {
+    size_t size = smaller(number, PIECE), i = 0;
+    if (span) found += within(patterns, size, least, span);
+    for (; i + 4 <= size; i += 4) {
+      uint64_t four = load64(patterns + 2 * i);
+      uint64_t result = (uint64_t)table[four & 0xFFFF] | (uint64_t)table[four >> 16 & 0xFFFF] << 16 |
+                        (uint64_t)table[four >> 32 & 0xFFFF] << 32 | (uint64_t)table[four >> 48] << 48;
+      memcpy(out + 2 * i, &result, sizeof result);
+    }
+    for (; i < size; i++) store16(out + 2 * i, table[load16(patterns + 2 * i)]);
+    number -= size, patterns += 2 * size, out += 2 * size;
+  }
+  return found;
+}
+
+/* The same with entries of 32 bits; `out` is apart from `patterns`. */
+PUBLIC int64_t ckpt_look_up32(const byte *patterns, size_t number, const uint32_t *table, byte *out, uint16_t least,
+                              uint16_t span) {
+  int64_t found = 0;
+  while (number) {
+    size_t size = smaller(number, PIECE), i;
+    if (span) found += within(patterns, size, least, span);
+    for (i = 0; i < size; i++) store32(out + 4 * i, table[load16(patterns + 2 * i)]);
+    number -= size, patterns += 2 * size, out += 4 * size;
+  }
+  return found;
+}
+
+/* fp32 to bf16, ties to even; NaN stays NaN, made quiet. Returns how many finite values become infinite. */
+PUBLIC int64_t ckpt_fp32_bf16(const byte *values, size_t number, byte *out) {
+  int64_t overflow = 0;
+  while (number) {
+    size_t size = smaller(number, PIECE), i;
+    uint32_t found = 0;
+    for (i = 0; i < size; i++) {
+      uint32_t bits = load32(values + 4 * i), magnitude = bits & MAGNITUDE;
+      uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+      rounded = magnitude > INFINITE ? bits >> 16 | 0x40 : rounded;
+      found += (magnitude >= 0x7F7F8000) & (magnitude < INFINITE);
+      store16(out + 2 * i, (uint16_t)rounded);
+    }
+    overflow += found;
+    number -= size, values += 4 * size, out += 2 * size;
+  }
+  return overflow;
+}
+
+/* fp32 to fp16, ties to even; NaN stays NaN, made quiet. Returns how many finite values become infinite.
+
+   Normal results: the exponent's bias changes from 127 to 15, and 13 bits are rounded off. Subnormal ones: added to
+   0.5, a value has its last bit at 2^-24, which is that of fp16's subnormals; the sum rounds, its lower bits are the
+   result. From 65,520 on, results are infinite. */
+PUBLIC int64_t ckpt_fp32_fp16(const byte *values, size_t number, byte *out) {
+  int64_t overflow = 0;
+  while (number) {
+    size_t size = smaller(number, PIECE), i;
+    uint32_t found = 0;
+    for (i = 0; i < size; i++) {
+      uint32_t bits = load32(values + 4 * i), magnitude = bits & MAGNITUDE, small, result;
+      float sum;
+      memcpy(&sum, &magnitude, sizeof sum);
+      sum += 0.5f;
+      memcpy(&small, &sum, sizeof small);
+      result = (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+      result = magnitude < 0x38800000 ? small - 0x3F000000 : result;
+      result = magnitude >= 0x477FF000 ? 0x7C00 : result;
+      result = magnitude > INFINITE ? 0x7E00 | (magnitude >> 13 & 0x3FF) : result;
+      found += (magnitude >= 0x477FF000) & (magnitude < INFINITE);
+      store16(out + 2 * i, (uint16_t)(result | (bits >> 16 & 0x8000)));
+    }
+    overflow += found;
+    number -= size, values += 4 * size, out += 2 * size;
+  }
+  return overflow;
+}

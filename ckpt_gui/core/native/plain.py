@@ -1,0 +1,73 @@
+"""The kernels in numpy: what is used where nothing could be compiled, and what the compiled ones are held to."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from ckpt_gui.core.native.interface import Array
+
+PIECE = 1 << 18  # elements that are counted at once: the best size for numpy's bincount
+_MAGNITUDE = 0x7FFF  # of 16 bits: all but the sign
+_LARGEST = {"bf16": 3.3895313892515355e38, "fp16": 65504.0}  # the largest finite values
+_HIGH = 1 if sys.byteorder == "little" else 0  # which half of 32 bits is the upper one
+
+
+class Plain:
+    """See `Kernels`."""
+
+    is_compiled = False
+
+    def count(self, counts: Array, patterns: Array) -> None:
+        """See `Kernels`."""
+        for start in range(0, patterns.size, PIECE):
+            counts += np.bincount(patterns[start : start + PIECE], minlength=counts.size)
+
+    def look_up(self, patterns: Array, table: Array, out: Array, least: int = 0, most: int = 0) -> int:
+        """See `Kernels`."""
+        found = 0
+        if least < most:
+            sizes = patterns & _MAGNITUDE
+            if sizes.max(initial=0) >= least:  # most blocks have none
+                found = int(np.count_nonzero((sizes >= least) & (sizes < most)))
+        out[:] = table[patterns]
+        return found
+
+    def to_bf16(self, values: Array, out: Array) -> int:
+        """See `Kernels`."""
+        if _all_within(values, _LARGEST["bf16"]):
+            out[:] = _rounded(values)
+            return 0
+        nan = np.isnan(values)
+        quiet = ((values.view(np.uint32) >> 16) | 0x40).astype(np.uint16)
+        out[:] = np.where(nan, quiet, _rounded(values))
+        return int(np.count_nonzero(((out & _MAGNITUDE) == 0x7F80) & np.isfinite(values)))
+
+    def to_fp16(self, values: Array, out: Array) -> int:
+        """See `Kernels`."""
+        halves = out.view(np.float16)
+        if _all_within(values, _LARGEST["fp16"]):
+            halves[:] = values
+            return 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            halves[:] = values
+        bits = values.view(np.uint32)
+        quiet = 0x7E00 | ((bits >> 13) & 0x3FF) | ((bits >> 16) & 0x8000)  # processors differ in what they keep
+        np.copyto(out, quiet.astype(np.uint16), where=np.isnan(values))
+        return int(np.count_nonzero(np.isinf(halves) & np.isfinite(values)))
+
+
+def _all_within(values: Array, largest: float) -> bool:
+    """Return True for most blocks: neither NaN, nor infinite, nor too large."""
+    return not values.size or bool(-largest <= values.min() and values.max() <= largest)
+
+
+def _rounded(values: Array) -> Array:
+    """Round fp32 that is no NaN to the nearest bf16, ties to even."""
+    bits = values.view(np.uint32)
+    rounded = bits >> 16
+    rounded &= 1
+    rounded += 0x7FFF
+    rounded += bits
+    return rounded.view(np.uint16)[_HIGH::2]

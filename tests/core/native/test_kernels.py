@@ -1,0 +1,193 @@
+"""The compiled kernels against those in numpy: the same results bit for bit, whatever the length and the address."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ckpt_gui.core.native import SWITCH, Array, Compiled, Kernels, Plain
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import native_build  # noqa: E402
+
+EVERY = np.arange(1 << 16, dtype=np.uint16)
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 1001, 4095, 4096, 4097, (1 << 18) + 3)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """Compile the source as it is now, with all warnings as errors."""
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("no C compiler")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CFLAGS", "-Werror")
+        target = tmp_path_factory.mktemp("native") / native_build.NAME
+        assert native_build.build(target) is None
+    return Compiled(target)
+
+
+def both(compiled: Compiled, work: Callable[[Kernels], tuple[int, Array]]) -> tuple[int, Array]:
+    """Return what a piece of work gives with the compiled kernels, which is what it gives in numpy."""
+    (number, result), (plain_number, plain) = work(compiled), work(Plain())
+    assert number == plain_number
+    assert result.tobytes() == plain.tobytes()
+    return number, result
+
+
+def moved(values: Array, by: int) -> Array:
+    """Return the same elements at an address that is no multiple of their size."""
+    raw = np.zeros(values.nbytes + by, dtype=np.uint8)
+    raw[by:] = values.view(np.uint8)
+    return raw[by:].view(values.dtype)
+
+
+def numbers() -> Array:
+    """Return fp32 of every upper half with lower ones around each border of rounding, and every half number."""
+    low = np.array([0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x7FFF, 0x8000, 0x8001, 0xFFFF], dtype=np.uint32)
+    near = ((EVERY.astype(np.uint32) << 16)[:, None] + low).ravel()
+    halves = EVERY.view(np.float16).astype(np.float32).view(np.uint32)
+    random = np.random.default_rng(3).integers(0, 1 << 32, 300_001, dtype=np.uint64).astype(np.uint32)
+    return np.concatenate([near, halves, halves + 1, halves + 0xFFF, halves + 0x1000, halves + 0x1001, random]).view(
+        np.float32
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", ["uint8", "uint16"])
+@pytest.mark.parametrize("by", [0, 1])
+def test_counts(compiled: Compiled, size: int, kind: str, by: int) -> None:
+    most = 1 << 8 * np.dtype(kind).itemsize
+    patterns = moved(np.random.default_rng(size).integers(0, most, size).astype(kind), by)
+
+    def work(kernels: Kernels) -> tuple[int, Array]:
+        counts = np.arange(most)  # counts are added to those that are there
+        kernels.count(counts, patterns)
+        return 0, counts
+
+    assert both(compiled, work)[1].sum() == np.arange(most).sum() + size
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_counts_of_every_other_pattern(compiled: Compiled, which: int) -> None:
+    values = moved(np.random.default_rng(1).normal(size=5001).astype(np.float32), 1)
+
+    def work(kernels: Kernels) -> tuple[int, Array]:
+        counts = np.zeros(1 << 16, dtype=np.int64)
+        kernels.count(counts, values.view(np.uint16)[which::2])
+        return 0, counts
+
+    assert both(compiled, work)[1].sum() == 5001
+
+
+def test_counts_of_runs(compiled: Compiled) -> None:
+    """Four of one pattern are added at once, three and a stranger are not."""
+    patterns = np.repeat(np.array([7, 9, 65535, 0], dtype=np.uint16), [6, 7, 8, 1])
+    counts = np.zeros(1 << 16, dtype=np.int64)
+    compiled.count(counts, patterns)
+    assert counts[[7, 9, 65535, 0]].tolist() == [6, 7, 8, 1]
+    assert counts.sum() == 22
+
+
+@pytest.mark.parametrize("kind", ["uint16", "uint32"])
+@pytest.mark.parametrize("by", [0, 1])
+@pytest.mark.parametrize("size", [0, 1, 5, 4097, 1 << 16])
+def test_look_ups(compiled: Compiled, kind: str, by: int, size: int) -> None:
+    table = np.random.default_rng(4).permutation(1 << 16).astype(kind) * np.dtype(kind).type(3)
+    patterns = moved(EVERY[::-1][:size].copy(), by)
+
+    def work(kernels: Kernels) -> tuple[int, Array]:
+        out = moved(np.zeros(size, dtype=kind), by)
+        return kernels.look_up(patterns, table, out, 0x4780, 0x7F80), out
+
+    number, result = both(compiled, work)
+    assert (result == table[patterns]).all()
+    assert number == np.count_nonzero(((patterns & 0x7FFF) >= 0x4780) & ((patterns & 0x7FFF) < 0x7F80))
+
+
+def test_a_look_up_in_place(compiled: Compiled) -> None:
+    def work(kernels: Kernels) -> tuple[int, Array]:
+        patterns = EVERY.copy()
+        return kernels.look_up(patterns, EVERY[::-1].copy(), patterns), patterns
+
+    number, result = both(compiled, work)
+    assert number == 0  # no range, no count
+    assert (result == EVERY[::-1]).all()
+
+
+@pytest.mark.parametrize("target", ["bf16", "fp16"])
+@pytest.mark.parametrize("by", [0, 1])
+def test_narrowing(compiled: Compiled, target: str, by: int) -> None:
+    for values in (numbers(), np.abs(numbers())[:4099], np.zeros(0, np.float32), np.array([1.5], np.float32)):
+        placed = moved(values, by)
+
+        def work(kernels: Kernels, placed: Array = placed) -> tuple[int, Array]:
+            out = moved(np.zeros(placed.size, dtype=np.uint16), by)
+            return (kernels.to_bf16 if target == "bf16" else kernels.to_fp16)(placed, out), out
+
+        both(compiled, work)
+
+
+def test_what_c_takes_on_trust_is_checked(compiled: Compiled) -> None:
+    counts, table, out = np.zeros(1 << 16, dtype=np.int64), EVERY.copy(), np.zeros(4, dtype=np.uint16)
+    patterns, values = np.zeros(4, dtype=np.uint16), np.zeros(4, dtype=np.float32)
+    fixed = np.zeros(4, dtype=np.uint16)
+    fixed.flags.writeable = False
+    for wrong in (
+        lambda: compiled.count(counts[:-1], patterns),
+        lambda: compiled.count(counts, patterns.astype(np.uint32)),
+        lambda: compiled.count(counts.astype(np.int32), patterns),
+        lambda: compiled.count(counts, table[::3]),
+        lambda: compiled.look_up(patterns, table[:-1], out),
+        lambda: compiled.look_up(patterns, table, out[:-1]),
+        lambda: compiled.look_up(patterns, table, fixed),
+        lambda: compiled.look_up(patterns, table, out, 3, 2),
+        lambda: compiled.look_up(patterns, table, out, 0, 1 << 16),
+        lambda: compiled.look_up(patterns.reshape(2, 2), table, out),
+        lambda: compiled.to_bf16(values, out[:-1]),
+        lambda: compiled.to_fp16(values.astype(np.float64), out),
+        lambda: compiled.to_fp16(np.zeros(8, dtype=np.float32)[::2], out),
+    ):
+        with pytest.raises(ValueError, match=r"wanted|range"):
+            wrong()
+
+
+def test_a_library_of_another_version_is_refused(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckpt_gui.core.native.compiled.VERSION", -1)
+    with pytest.raises(ValueError, match="version"):
+        Compiled(Path(compiled.path))
+
+
+@pytest.mark.parametrize(("value", "wanted"), [("0", False), ("1", True)])
+def test_the_environment_switches_it_off(compiled: Compiled, value: str, wanted: bool) -> None:
+    code = (
+        "import sys, pathlib; from ckpt_gui.core.native import choose; "
+        f"choose.LIBRARY = pathlib.Path({str(compiled.path)!r}); sys.exit(choose.kernels().is_compiled)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT, env={SWITCH: value, "PATH": ""})
+    assert bool(done.returncode) is wanted
+
+
+def test_a_library_that_is_damaged_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ckpt_gui.core.native import choose
+
+    broken = tmp_path / "kernels.so"
+    broken.write_bytes(b"no library")
+    monkeypatch.setattr(choose, "LIBRARY", broken)
+    assert isinstance(choose.kernels.__wrapped__(), Plain)
+
+
+def test_without_a_compiler_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "kernels.so"
+    monkeypatch.setenv("CFLAGS", "--no-such-option-of-a-compiler")
+    assert "statistics and casts go by numpy" in (native_build.build(target) or "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no C compiler" in (native_build.build(target) or "")
+    assert not list(tmp_path.iterdir())
