@@ -43,7 +43,7 @@ make_venv "$venv"
 start=$SECONDS
 case "$kind" in
   run) pip_in "$venv" -e . ;;
-  dev) pip_in "$venv" -e ".[test,remote,s3,fast,dev]" ;;
+  dev) pip_in "$venv" -e ".[test,remote,s3,dev]" ;;
   core)
     pip_in "$venv" numpy torch huggingface_hub platformdirs rich pytest hypothesis safetensors hatchling editables
     pip_in "$venv" --no-deps --no-build-isolation -e .

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckpt_gui.core.casts import as_float, cast
+from ckpt_gui.core.casts import _table, as_float, cast
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
+from ckpt_gui.core.native import Compiled
 
 torch = pytest.importorskip("torch")
 PAIRS = [(a, b) for a in CASTABLE for b in CASTABLE if a != b]
+
+
+@pytest.fixture(params=["compiled", "numpy"], autouse=True)
+def _each_way(
+    request: pytest.FixtureRequest, compiled: Compiled, use_library: Callable[[Compiled | None], None]
+) -> None:
+    use_library(compiled if request.param == "compiled" else None)
+    _table.cache_clear()
 
 
 def patterns(dtype: str) -> np.ndarray:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ckpt_gui.core.native.interface import Array
+from ckpt_gui.core.native.interface import Array, Sums
 
-VERSION = 1  # INTERFACE in kernels.c
+VERSION = 2  # INTERFACE in kernels.c
 _PLACE, _SIZE, _HALF, _TALLY = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint16, ctypes.c_int64
 _FUNCTIONS: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
     ("ckpt_count8", (_PLACE, _SIZE, _PLACE), None),
@@ -20,8 +20,10 @@ _FUNCTIONS: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
     ("ckpt_look_up32", (_PLACE, _SIZE, _PLACE, _PLACE, _HALF, _HALF), _TALLY),
     ("ckpt_fp32_bf16", (_PLACE, _SIZE, _PLACE), _TALLY),
     ("ckpt_fp32_fp16", (_PLACE, _SIZE, _PLACE), _TALLY),
+    ("ckpt_sums32", (_PLACE, _SIZE, _PLACE), ctypes.c_int32),
 )
 _PATTERNS = 1 << 16
+_FLOATS = 5  # of `Sums`, which C has as these and integers of 64 bits
 
 
 class Compiled:
@@ -75,6 +77,14 @@ class Compiled:
     def to_fp16(self, values: Array, out: Array) -> int:
         """See `Kernels`."""
         return self._narrow("ckpt_fp32_fp16", values, out)
+
+    def sums(self, values: Array) -> Sums | None:
+        """See `Kernels`."""
+        _check(values, "values", np.float32)
+        found = np.zeros(len(Sums._fields))  # the last of them are integers
+        if not self._call["ckpt_sums32"](values.ctypes.data, values.size, found.ctypes.data) or not values.size:
+            return None
+        return Sums(*found[:_FLOATS].tolist(), *found[_FLOATS:].view(np.int64).tolist())
 
     def _narrow(self, name: str, values: Array, out: Array) -> int:
         _check(values, "values", np.float32)

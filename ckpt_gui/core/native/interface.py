@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
 
+class Sums(NamedTuple):
+    """What is added up of elements, in fp64.
+
+    Attributes:
+        mean: Their mean.
+        deviation: The sum of the squares of what lies between each and the mean.
+        squares: The sum of their squares.
+        low: The smallest.
+        high: The largest.
+        zeros: How many are 0, of either sign.
+        negative_zeros: How many are −0.
+        subnormals: How many are so small that they lose digits.
+    """
+
+    mean: float
+    deviation: float
+    squares: float
+    low: float
+    high: float
+    zeros: int
+    negative_zeros: int
+    subnormals: int
+
+
 class Kernels(Protocol):
-    """Loops over one-dimensional arrays of elements at any address; results are the same bit for bit in each class.
+    """Loops over one-dimensional arrays of elements at any address.
+
+    Results are the same bit for bit in each class, but for the first three of `Sums`, whose last digits depend on the
+    order in which is added.
 
     Attributes:
         is_compiled: Whether the loops run without the interpreter's lock, so that further threads help.
@@ -63,4 +90,14 @@ class Kernels(Protocol):
 
         Raises:
             ValueError: The arrays are others.
+        """
+
+    def sums(self, values: Array) -> Sums | None:
+        """Return the sums of fp32; None where an element is not finite, or there is none.
+
+        Args:
+            values: float32.
+
+        Raises:
+            ValueError: The array is another.
         """

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import numpy as np
 
-from ckpt_gui.core.native.interface import Array
+from ckpt_gui.core.native.interface import Array, Sums
 
 PIECE = 1 << 18  # elements that are counted at once: the best size for numpy's bincount
 _MAGNITUDE = 0x7FFF  # of 16 bits: all but the sign
+SMALLEST_NORMAL = 2.0**-126  # of fp32 and bf16
 _LARGEST = {"bf16": 3.3895313892515355e38, "fp16": 65504.0}  # the largest finite values
 _HIGH = 1 if sys.byteorder == "little" else 0  # which half of 32 bits is the upper one
 
@@ -56,6 +58,32 @@ class Plain:
         quiet = 0x7E00 | ((bits >> 13) & 0x3FF) | ((bits >> 16) & 0x8000)  # processors differ in what they keep
         np.copyto(out, quiet.astype(np.uint16), where=np.isnan(values))
         return int(np.count_nonzero(np.isinf(halves) & np.isfinite(values)))
+
+    def sums(self, values: Array) -> Sums | None:
+        """See `Kernels`."""
+        wide = values.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            finite = math.isfinite(wide.sum())
+        if not wide.size or not finite:
+            return None
+        return sums_of(wide, SMALLEST_NORMAL)
+
+
+def sums_of(values: Array, smallest_normal: float) -> Sums:
+    """Return the sums of finite elements.
+
+    Args:
+        values: float64, not empty.
+        smallest_normal: Of the type they come from; 0 for integers.
+    """
+    zeros = values.size - int(np.count_nonzero(values))
+    negative = int(np.count_nonzero(np.signbit(values[values == 0]))) if zeros else 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(values.mean())
+        centred = values - mean
+        deviation, squares = (float(np.einsum("i,i->", some, some)) for some in (centred, values))
+    small = int(np.count_nonzero(np.abs(values) < smallest_normal)) - zeros if smallest_normal else 0
+    return Sums(mean, deviation, squares, float(values.min()), float(values.max()), zeros, negative, small)
 
 
 def _all_within(values: Array, largest: float) -> bool:

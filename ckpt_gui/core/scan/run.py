@@ -18,7 +18,6 @@ from ckpt_gui.core.scan.looks import initial_std, large_places, odd_places, untr
 from ckpt_gui.core.scan.result import Place, Rows, Scan, TensorScan
 from ckpt_gui.core.scan.zero_tail import zero_tails
 from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, TensorStats
-from ckpt_gui.core.stats.counting import prepare
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.stats.single import read_tally, without_figures
 from ckpt_gui.core.tensors import TensorRef
@@ -67,7 +66,6 @@ def scan(
         roles = {task.role.name for task in tasks if task.ref.place == like.place}
         tasks = [task for task in tasks if task.role.name in roles]
     state = SharedWatch("Reading the weights", sum(task.ref.nbytes for task in tasks), progress, cancelled)
-    prepare(state.total)
     initial = initial_std(plan)
     found: dict[int, TensorScan] = {}
     with ThreadPoolExecutor(

@@ -10,6 +10,7 @@ from ckpt_gui.core.casts import cast
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.native import kernels
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, decode
 from ckpt_gui.core.stats.reading import Asked, Progress, Watch, blocks
 from ckpt_gui.core.tensors import Source, TensorRef
@@ -85,7 +86,7 @@ def cast_stats(
     if BY_NAME[ref.dtype].bits == 16:
         counts = np.zeros(1 << 16, dtype=np.int64)
         for _, raw in blocks(source, ref, watch):
-            counts += np.bincount(raw.view(np.uint16), minlength=counts.size)
+            kernels().count(counts, raw.view(np.uint16))
         seen = np.flatnonzero(counts)
         sums.add(seen.astype(np.uint16).view(np.uint8), ref.dtype, target, counts[seen])
     else:

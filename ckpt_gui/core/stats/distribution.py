@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
-from ckpt_gui.core.stats.counting import count_into
+from ckpt_gui.core.native import kernels
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, pattern_values
 from ckpt_gui.core.stats.figures import Histogram
 
@@ -121,20 +121,16 @@ def _middles() -> Floats:
     return middles
 
 
-def add_to_sketch(counts: Counts, raw: Array, dtype: str, values: Floats) -> None:
+def add_to_sketch(counts: Counts, values: Array) -> None:
     """Count finite elements by bucket.
 
     Args:
         counts: The sketch.
-        raw: Their bytes.
-        dtype: Their type, wider than 16 bits.
-        values: Their values, where some elements were left out, or the type is not fp32.
+        values: The elements, fp32 or fp64.
     """
-    if dtype == "fp32" and values.size * 4 == raw.size:
-        patterns = raw.view(np.uint16)[1::2]
-    else:
-        patterns = np.clip(values, -_LARGEST, _LARGEST).astype(np.float32).view(np.uint16)[1::2]
-    count_into(counts, patterns)
+    if values.dtype != np.float32:
+        values = np.clip(values, -_LARGEST, _LARGEST).astype(np.float32)
+    kernels().count(counts, values.view(np.uint16)[1::2])
 
 
 def is_whole(dtype: str, size: float) -> bool:

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ckpt_gui.core.remote.watch import adopt, current
-from ckpt_gui.core.stats.counting import prepare
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
 from ckpt_gui.core.stats.single import stats_under
@@ -47,7 +46,6 @@ def many_stats(
     places = {ref.place: ref for ref in refs}
     together = [] if bins else windows(source, places.values())
     shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
-    prepare(shared.total)
     with ThreadPoolExecutor(
         max(workers, 1), thread_name_prefix="stats", initializer=adopt, initargs=(current(),)
     ) as pool:

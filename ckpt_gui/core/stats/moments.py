@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.native import Sums, kernels, sums_of
 from ckpt_gui.core.stats.distribution import BUCKETS, Distribution, add_to_sketch, is_whole, of_sketch, of_values
 from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, Floats, decode, exact, special
 from ckpt_gui.core.stats.figures import TensorStats
@@ -34,9 +35,21 @@ class Moments:
 
     def add(self, raw: Array) -> None:
         """See `Tally`."""
+        self._note_fits(raw)
+        if self._sketch is not None and self.dtype == "fp32":
+            singles = raw.view(np.float32)
+            found = kernels().sums(singles)
+            if found is not None:
+                self._take(found, singles.size)
+                self._extend(found.low, found.high)
+                add_to_sketch(self._sketch, singles)
+                return
+        self._add_values(raw)
+
+    def _add_values(self, raw: Array) -> None:
+        """Take in a block of any type, of which some elements may not be finite."""
         values = decode(raw, self.dtype)
         values = values[:-1] if self._odd else values  # a packed type that is small comes in one block
-        masks = None
         with np.errstate(over="ignore", invalid="ignore"):
             if not math.isfinite(values.sum()):
                 masks = special(values)
@@ -44,37 +57,32 @@ class Moments:
                 self.pos_inf += int(np.count_nonzero(masks["pos_inf"]))
                 self.neg_inf += int(np.count_nonzero(masks["neg_inf"]))
                 values = values[np.isfinite(values)]
-            self._note_fits(raw)
-            if values.size:
-                self._take(raw, values)
-
-    def _take(self, raw: Array, values: Floats) -> None:
-        zeros = values.size - int(np.count_nonzero(values))
-        if zeros:
-            self.zeros += zeros
-            self.neg_zeros += int(np.count_nonzero(np.signbit(values[values == 0])))
-        mean = float(values.mean())
-        centred = values - mean
-        self._join(values.size, mean, float(np.einsum("i,i->", centred, centred)))
-        self.square_sum += float(np.einsum("i,i->", values, values))
-        wide = BY_NAME[self.dtype].kind == "int" and BY_NAME[self.dtype].bits == 64
-        numbers = raw.view(BY_NAME[self.dtype].numpy) if wide else values
-        self._extend(exact(numbers.min(), self.dtype), exact(numbers.max(), self.dtype))
-        self._note_subnormals(values, zeros)
+        if not values.size:
+            return
+        found = sums_of(values, SMALLEST_NORMAL.get(self.dtype, 0.0))
+        self._take(found, values.size)
+        extent: tuple[Any, Any] = (found.low, found.high)
+        if BY_NAME[self.dtype].kind == "int" and BY_NAME[self.dtype].bits == 64:  # wider than fp64 tells exactly
+            numbers = raw.view(BY_NAME[self.dtype].numpy)
+            extent = (numbers.min(), numbers.max())
+        self._extend(*(exact(end, self.dtype) for end in extent))
         if self._kept is not None:
             self._kept.append(values)
         elif self._sketch is not None:
-            add_to_sketch(self._sketch, raw, self.dtype, values)
+            add_to_sketch(self._sketch, values)
 
-    def _note_subnormals(self, values: Floats, zeros: int) -> None:
-        tiny = SMALLEST_NORMAL.get(self.dtype)
-        if tiny is not None:
-            self.subnormals += int(np.count_nonzero(np.abs(values) < tiny)) - zeros
+    def _take(self, found: Sums, number: int) -> None:
+        self.zeros += found.zeros
+        self.neg_zeros += found.negative_zeros
+        self.subnormals += found.subnormals
+        self._join(number, found.mean, found.deviation)
+        self.square_sum += found.squares
 
     def _note_fits(self, raw: Array) -> None:
         """Forget the narrower types that do not hold these elements exactly; most fail at the first block."""
-        for name in [name for name, holds in self.fits.items() if holds]:
-            self.fits[name] = holds_exactly(raw, self.dtype, name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name in [name for name, holds in self.fits.items() if holds]:
+                self.fits[name] = holds_exactly(raw, self.dtype, name)
 
     def _join(self, number: int, mean: float, deviation: float) -> None:
         total, delta = self.number + number, mean - self.mean

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
-from ckpt_gui.core.stats.counting import count_into
+from ckpt_gui.core.native import kernels
 from ckpt_gui.core.stats.distribution import Distribution, of_patterns
 from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, Counts, exact, pattern_values, special
 from ckpt_gui.core.stats.figures import TensorStats
@@ -31,7 +31,7 @@ class Patterns:
         """See `Tally`."""
         self._found = None
         patterns = raw.view(f"uint{max(BY_NAME[self.dtype].bits, 8)}")
-        count_into(self.counts, patterns)
+        kernels().count(self.counts, patterns)
         self._last = int(patterns[-1]) if self._packed and patterns.size else self._last
 
     def merge(self, other: Patterns) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.stats.counting import prepare
 from ckpt_gui.core.stats.distribution import Distribution, bin_numbers, equal_edges
 from ckpt_gui.core.stats.elements import Counts, Floats, decode, exact, no_figures
 from ckpt_gui.core.stats.figures import Histogram, TensorStats
@@ -103,7 +102,6 @@ def read_tally(source: Source, ref: TensorRef, watch: Watch, cache: StatsCache |
     if kept is not None:
         watch.step(ref.nbytes)
         return kept
-    prepare(ref.nbytes)
     tally = tally_for(ref)
     for _, raw in blocks(source, ref, watch):
         tally.add(raw)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,26 +11,11 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.native import SWITCH, Array, Compiled, Kernels, Plain
+from scripts import native_build
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import native_build  # noqa: E402
-
 EVERY = np.arange(1 << 16, dtype=np.uint16)
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 1001, 4095, 4096, 4097, (1 << 18) + 3)
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """Compile the source as it is now, with all warnings as errors."""
-    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
-        pytest.skip("no C compiler")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CFLAGS", "-Werror")
-        target = tmp_path_factory.mktemp("native") / native_build.NAME
-        assert native_build.build(target) is None
-    return Compiled(target)
 
 
 def both(compiled: Compiled, work: Callable[[Kernels], tuple[int, Array]]) -> tuple[int, Array]:
@@ -135,6 +119,30 @@ def test_narrowing(compiled: Compiled, target: str, by: int) -> None:
         both(compiled, work)
 
 
+@pytest.mark.parametrize("by", [0, 1])
+@pytest.mark.parametrize("size", SIZES)
+def test_sums(compiled: Compiled, size: int, by: int) -> None:
+    values = np.random.default_rng(size).normal(2, 0.1, size).astype(np.float32)
+    values[::7], values[1::11], values[2::13] = 0.0, -0.0, -1e-41
+    found, wanted = compiled.sums(moved(values, by)), Plain().sums(values)
+    if not size:
+        assert found is wanted is None
+        return
+    assert found is not None
+    assert wanted is not None
+    assert found[3:] == wanted[3:]
+    assert found[:3] == pytest.approx(wanted[:3], rel=1e-13)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [0, 4095, 4096, 9000])
+def test_no_sums_of_what_is_not_finite(compiled: Compiled, odd: float, at: int) -> None:
+    values = np.ones(9001, dtype=np.float32)
+    assert compiled.sums(values) == Plain().sums(values) == (1.0, 0.0, 9001.0, 1.0, 1.0, 0, 0, 0)
+    values[at] = odd
+    assert compiled.sums(values) is Plain().sums(values) is None
+
+
 def test_what_c_takes_on_trust_is_checked(compiled: Compiled) -> None:
     counts, table, out = np.zeros(1 << 16, dtype=np.int64), EVERY.copy(), np.zeros(4, dtype=np.uint16)
     patterns, values = np.zeros(4, dtype=np.uint16), np.zeros(4, dtype=np.float32)
@@ -154,6 +162,7 @@ def test_what_c_takes_on_trust_is_checked(compiled: Compiled) -> None:
         lambda: compiled.to_bf16(values, out[:-1]),
         lambda: compiled.to_fp16(values.astype(np.float64), out),
         lambda: compiled.to_fp16(np.zeros(8, dtype=np.float32)[::2], out),
+        lambda: compiled.sums(values.astype(np.float64)),
     ):
         with pytest.raises(ValueError, match=r"wanted|range"):
             wrong()
