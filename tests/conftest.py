@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import random
 import re
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -52,6 +54,14 @@ def _user_directories_in_tmp(
         monkeypatch.setenv(name, str(home / name.lower()))
     for name in [name for name in os.environ if name.startswith("CKPT_GUI_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    """Let each test draw what it draws alone, whatever ran before it."""
+    random.seed(0)
+    if "torch" in sys.modules:  # else it begins with the seed it always begins with
+        sys.modules["torch"].manual_seed(0)
 
 
 class _WarningCollector(logging.Handler):

@@ -1,6 +1,6 @@
-"""Fixtures of the core: the compiled kernels, and Hypothesis without a clock (a slow machine is no failure).
+"""Fixtures of the core: the compiled kernels, and Hypothesis without a clock and without luck.
 
-`--hypothesis-profile=thorough` looks longer.
+A slow machine is no failure, and each run tries the same. `--hypothesis-profile=thorough` tries others, and more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ckpt_gui.core.native import Compiled, choose
 from scripts import native_build
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("ckpt_gui", deadline=None, suppress_health_check=SLOW, max_examples=60)
+settings.register_profile("ckpt_gui", deadline=None, derandomize=True, suppress_health_check=SLOW, max_examples=60)
 settings.register_profile("thorough", deadline=None, suppress_health_check=SLOW, max_examples=3000)
 settings.load_profile("ckpt_gui")
 

@@ -185,11 +185,22 @@ def test_buffers_are_known_and_left_out(tmp_path: Path, asked: list[dict[str, An
 
 def test_time_goes_by_while_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     child = tmp_path / "child.py"
-    child.write_text("import sys, time; sys.stdin.read(); time.sleep(0.7); print('{\"tensors\": []}')")
+    twice = tmp_path / "twice"
+    child.write_text(
+        "import pathlib, sys, time\nsys.stdin.read()\n"
+        f"while not pathlib.Path({str(twice)!r}).exists():\n    time.sleep(0.01)\n"
+        "print('{\"tensors\": []}')"
+    )
     monkeypatch.setattr(generic, "CHILD", [str(child)])
     monkeypatch.setattr(generic, "_cache_file", lambda text: None)
     seconds: list[float] = []
-    saved_for({"model_type": "x"}, None, seconds.append)
+
+    def waiting(elapsed: float) -> None:
+        seconds.append(elapsed)
+        if len(seconds) == 2:
+            twice.touch()
+
+    saved_for({"model_type": "x"}, None, waiting)
     assert seconds == sorted(seconds)
     assert len(seconds) >= 2
 

@@ -306,7 +306,7 @@ def test_stopping_while_tensors_wait_for_a_thread_ends_it() -> None:
     class Slow:
         def read_into(self, ref: Any, start: int, out: memoryview) -> None:
             reading.set()
-            stop.wait(30)
+            stop.wait(60)
             reader.read_into(ref, start, out)
 
         def close(self) -> None:
@@ -316,7 +316,7 @@ def test_stopping_while_tensors_wait_for_a_thread_ends_it() -> None:
     ended: list[Scan] = []
     thread = threading.Thread(target=lambda: ended.append(scan(plan, cancelled=stop.is_set)), daemon=True)
     thread.start()
-    assert reading.wait(30)
+    assert reading.wait(60)
     stop.set()
     thread.join(60)
     assert not thread.is_alive()

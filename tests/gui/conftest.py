@@ -18,11 +18,17 @@ pytest.importorskip("PySide6", reason="the window needs PySide6")
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSettings, QThread, QThreadPool, QTimer, QTranslator
 from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from ckpt_gui.gui.theme import STILL
+from tests.gui import patience
 
-WAIT_SECONDS = 5.0
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    """Give tests a bot that is patient."""
+    return patience.PatientBot(request)
 
 
 class _Starts:
@@ -61,7 +67,7 @@ def _describe(it: QObject) -> str:
 
 def _wait_until(is_done: Callable[[], bool]) -> bool:
     """Let Qt work until `is_done`, for a while at most."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + patience.SECONDS
     while not is_done():
         if time.monotonic() > deadline:
             return False

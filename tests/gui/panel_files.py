@@ -71,7 +71,7 @@ def session_of(qtbot: QtBot, path: Path | str | None) -> Iterator[Session]:
 
 def open_in(qtbot: QtBot, session: Session, path: Path | str) -> Snapshot:
     """Open a checkpoint in a session."""
-    with qtbot.waitSignal(session.changed, timeout=10_000):
+    with qtbot.waitSignal(session.changed):
         session.open(path)
     assert session.snapshot is not None
     return session.snapshot

@@ -44,7 +44,7 @@ NO_ROLE = (QAccessible.Role.NoRole, QAccessible.Role.Client, QAccessible.Role.Pa
 def full(qtbot: QtBot, qapp: QApplication) -> MainWindow:
     """Return a window on the sample, with every page made."""
     window = make_window(qtbot, qapp)
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(resource(SAMPLE)))
     return window
 
@@ -59,12 +59,12 @@ def shown(window: MainWindow, qtbot: QtBot, what: str) -> QWidget:
         before = set(window.findChildren(QDialog))
         window.actions_by_id[what].trigger()
         (dialog,) = set(window.findChildren(QDialog)) - before
-        qtbot.waitUntil(lambda: not window.jobs.running(), timeout=20_000)
+        qtbot.waitUntil(lambda: not window.jobs.running())
         return dialog
     window.page_tabs.show_page(what)
     window.tree_panel.select_key("_orig_mod.layers.0.attention.wq.weight")
     window.page_tabs.show_page(what)
-    qtbot.waitUntil(lambda: not window.jobs.running(), timeout=60_000)
+    qtbot.waitUntil(lambda: not window.jobs.running())
     return window
 
 

@@ -16,6 +16,7 @@ from ckpt_gui.gui import open_adapters
 from ckpt_gui.gui.fix_command import fix_command
 from ckpt_gui.gui.main_window import MainWindow
 from tests.builders import index_bytes, safetensors_bytes
+from tests.gui import patience
 from tests.gui.checkpoints import PatternReader, source
 from tests.gui.panel_files import CONFIG, llama_folder, llama_tensors
 from tests.gui.windows import make_window
@@ -30,7 +31,7 @@ def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
 
 
 def opened(window: MainWindow, qtbot: QtBot, path: Path) -> None:
-    with qtbot.waitSignal(window.settled, timeout=10_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(path))
 
 
@@ -58,7 +59,7 @@ def fact(window: MainWindow, label: str) -> str:
 
 
 def merged(window: MainWindow, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: bool(fact(window, "Adapter")), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(fact(window, "Adapter")))
 
 
 def test_an_adapter_shows_rank_alpha_and_scale_of_every_module(
@@ -106,9 +107,9 @@ def test_a_base_is_opened_from_the_adapter_and_written_merged(window: MainWindow
     dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(tmp_path / "out"))
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=10_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     dialog.start()
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.result_page, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.result_page)
     assert (tmp_path / "out" / "model.safetensors").exists()
 
 
@@ -118,7 +119,7 @@ def test_an_adapter_that_fits_nothing_is_told_and_the_base_stands(
     lora = adapter_folder(tmp_path / "lora", modules=("model.layers.7.self_attn.q_proj",))
     opened(window, qtbot, llama_folder(tmp_path / "base"))
     window.commands.merge(str(lora))
-    qtbot.waitUntil(lambda: bool(window.notices.text("trouble")), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(window.notices.text("trouble")))
     assert "0 of 1 modules of the adapter are in the base" in window.notices.text("trouble")
     assert window.session.snapshot is not None
     assert window.session.snapshot.decisions.adapter is None
@@ -132,19 +133,19 @@ def test_an_adapter_that_comes_after_the_checkpoint_is_closed(
 
     def slow(_path: str) -> object:
         begun.set()
-        go.wait(30)
+        go.wait(patience.SECONDS)
         return made
 
     monkeypatch.setattr(open_adapters, "open_adapter", slow)
     opened(window, qtbot, llama_folder(tmp_path / "base"))
     window.commands.merge("late")
-    qtbot.waitUntil(begun.is_set, timeout=10_000)  # one that still waits for a thread is taken away, and opens nothing
+    qtbot.waitUntil(begun.is_set)  # one that still waits for a thread is taken away, and opens nothing
     window.commands.close_checkpoint()
     opened(window, qtbot, llama_folder(tmp_path / "other"))
     go.set()
     reader = made.readers["w.pt"]
     assert isinstance(reader, PatternReader)
-    qtbot.waitUntil(lambda: reader.closed, timeout=10_000)
+    qtbot.waitUntil(lambda: reader.closed)
     assert window.session.snapshot is not None
     assert window.session.snapshot.decisions.adapter is None, "another checkpoint is open"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +55,7 @@ def cleaned(folder: Path) -> Path:
 
 def looked(window: BatchWindow, qtbot: QtBot, paths: list[str]) -> None:
     window.queue.add(paths)
-    qtbot.waitUntil(lambda: not window.queue.busy, timeout=30_000)
+    qtbot.waitUntil(lambda: not window.queue.busy)
     qtbot.waitUntil(lambda: not window._soon.isActive())
 
 
@@ -98,7 +97,7 @@ def test_a_verdict_each_and_all_that_are_certain_written(window: BatchWindow, qt
     window.queue.set_parent(str(out))
     qtbot.mouseClick(window.fix_button, Qt.MouseButton.LeftButton)
     assert not window.target.layout_box.isEnabled(), "the target stays while something is written"
-    qtbot.waitUntil(lambda: not window.queue.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.queue.busy)
     assert states(window) == ["written", "written", "error", "clean"]
     assert sorted(path.name for path in out.iterdir()) == ["one-hf", "one-hf-2", "two-hf"]
     assert [path.name for path in (out / "one-hf").iterdir()] == ["mine.txt"], "nothing that is there is replaced"
@@ -116,11 +115,11 @@ def test_another_target_is_judged_anew(window: BatchWindow, qtbot: QtBot, tmp_pa
     box = window.target.layout_box
     box.setCurrentIndex(box.findData("meta"))
     box.activated.emit(box.currentIndex())
-    qtbot.waitUntil(lambda: states(window) == ["certain"], timeout=20_000)
+    qtbot.waitUntil(lambda: states(window) == ["certain"])
     assert window.queue.rows[0].folder == str(tmp_path / "clean-meta")
     box.setCurrentIndex(box.findData("hf"))
     box.activated.emit(box.currentIndex())
-    qtbot.waitUntil(lambda: states(window) == ["clean"], timeout=20_000)
+    qtbot.waitUntil(lambda: states(window) == ["clean"])
 
 
 def test_what_needs_a_decision_is_left_alone(window: BatchWindow, qtbot: QtBot, tmp_path: Path) -> None:
@@ -140,19 +139,17 @@ def test_stopping_leaves_nothing_and_it_may_be_tried_again(
 ) -> None:
     paths = runs(tmp_path / "in", *(f"{n}.pt" for n in range(4)))
     looked(window, qtbot, paths)
-    begun, whole = threading.Event(), batch_queue.write_certain
+    whole = batch_queue.write_certain
 
     def slow(*args: Any, cancelled: Callable[[], bool], progress: Callable[[str, int, int], None], **more: Any) -> Any:
         progress("writing", 3, 10)
-        begun.set()
         while not cancelled():
             time.sleep(0.01)
         raise Cancelled
 
     monkeypatch.setattr(batch_queue, "write_certain", slow)
     window.fix_all()
-    qtbot.waitUntil(begun.is_set)
-    qtbot.waitUntil(lambda: any("30 %" in row.news() for row in window.queue.rows))
+    qtbot.waitUntil(lambda: sum("30 %" in row.news() for row in window.queue.rows) == 2)
     assert states(window).count("queued") == 2, "two at a time; the others say that they wait"
     window.grab()  # with a bar in it
     qtbot.mouseClick(window.stop_button, Qt.MouseButton.LeftButton)
@@ -161,7 +158,7 @@ def test_stopping_leaves_nothing_and_it_may_be_tried_again(
     assert sorted(path.name for path in (tmp_path / "in").iterdir()) == [*(f"{n}.pt" for n in range(4)), "params.json"]
     monkeypatch.setattr(batch_queue, "write_certain", whole)
     window.fix_all()
-    qtbot.waitUntil(lambda: states(window) == ["written"] * 4, timeout=60_000)
+    qtbot.waitUntil(lambda: states(window) == ["written"] * 4)
 
 
 def test_one_that_fails_says_why_and_the_others_go_on(window: BatchWindow, qtbot: QtBot, tmp_path: Path) -> None:
@@ -169,7 +166,7 @@ def test_one_that_fails_says_why_and_the_others_go_on(window: BatchWindow, qtbot
     looked(window, qtbot, paths)
     Path(paths[1]).unlink()
     window.fix_all()
-    qtbot.waitUntil(lambda: not window.queue.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.queue.busy)
     assert states(window) == ["written", "failed"]
     assert "there is no such file" in window.queue.rows[1].sentence
     qtbot.waitUntil(lambda: window.fix_button.text() == "Fix the one that is certain")  # it may be tried again
@@ -243,9 +240,9 @@ def test_a_row_opens_in_a_window_of_its_own(windows: Windows, qtbot: QtBot, tmp_
     assert windows.batch is batch, "one queue for all"
     batch.table.open_wanted.emit(paths[1])
     assert len(windows.open) == 2
-    qtbot.waitUntil(lambda: windows.open[1].session.snapshot is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: windows.open[1].session.snapshot is not None)
     assert windows.open[1].session.path == paths[1]
-    qtbot.waitUntil(lambda: not batch.queue.busy, timeout=20_000)
+    qtbot.waitUntil(lambda: not batch.queue.busy)
 
 
 def test_the_decisions_of_a_plan_hold_for_all(window: BatchWindow, qtbot: QtBot, tmp_path: Path) -> None:
@@ -256,11 +253,11 @@ def test_the_decisions_of_a_plan_hold_for_all(window: BatchWindow, qtbot: QtBot,
     plan = tmp_path / "plan.json"
     plan.write_text(plan_text(Policy(heads=6, kv_heads=2), Target("torchtune")))
     window.target.plan_wanted.emit(str(plan))
-    qtbot.waitUntil(lambda: states(window) == ["certain"] * 2, timeout=20_000)
+    qtbot.waitUntil(lambda: states(window) == ["certain"] * 2)
     assert window.target.layout_box.currentData() == "torchtune"
     assert [Path(row.folder).name for row in window.queue.rows] == ["one-torchtune", "two-torchtune"]
     window.fix_all()
-    qtbot.waitUntil(lambda: states(window) == ["written"] * 2, timeout=60_000)
+    qtbot.waitUntil(lambda: states(window) == ["written"] * 2)
     plan.write_text("{}")
     with qtbot.waitSignal(window.queue.plan_refused) as refused:
         window.queue.take_plan(str(plan))

@@ -26,13 +26,13 @@ NORM, HEAD = "model.norm.weight", "lm_head.weight"
 @pytest.fixture
 def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> MainWindow:
     made = make_window(qtbot, qapp)
-    with qtbot.waitSignal(made.settled, timeout=10_000):
+    with qtbot.waitSignal(made.settled):
         made.open_path(str(llama_folder(tmp_path / "mine", "differs")))
     return made
 
 
 def compared(window: MainWindow, qtbot: QtBot, name: object) -> None:
-    with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
+    with qtbot.waitSignal(window.session.reference.ended):
         window.commands.compare_with(str(name))
 
 
@@ -93,7 +93,7 @@ def test_a_known_model_is_found_by_typing(window: MainWindow, qtbot: QtBot) -> N
     assert completer is not None
     completer.setCompletionPrefix("3.2-1b")
     assert completer.currentCompletion() == "Llama-3.2-1B"
-    with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
+    with qtbot.waitSignal(window.session.reference.ended):
         box.combo.activated.emit(box.combo.findData("Llama-3.2-1B"))
     assert window.session.snapshot is not None
     assert window.session.snapshot.beside is not None
@@ -108,7 +108,7 @@ def test_a_config_and_a_path_that_is_typed(window: MainWindow, qtbot: QtBot, tmp
     edit = window.tool_bar.compare_box.combo.lineEdit()
     assert edit is not None
     edit.setText(str(path))
-    with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
+    with qtbot.waitSignal(window.session.reference.ended):
         qtbot.keyClick(edit, Qt.Key.Key_Return)
     assert list(states(window).values()).count("missing") == 9
 
@@ -126,7 +126,7 @@ def test_decisions_are_followed_beside_a_reference(window: MainWindow, qtbot: Qt
     compared(window, qtbot, other_folder(tmp_path / "other"))
     window.session.change_target(layout="meta")
     assert states(window)[NORM] == "differs", "another target changes nothing of it"
-    with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
+    with qtbot.waitSignal(window.session.reference.ended):
         window.session.change_policy(tie="keep")
     assert states(window)[NORM] == "differs", "what is understood anew is compared anew"
     window.plan_panel.copy_command()
@@ -138,7 +138,7 @@ def test_decisions_are_followed_beside_a_reference(window: MainWindow, qtbot: Qt
 
 def test_the_command_line_names_a_reference(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     other = other_folder(tmp_path / "other")
-    with qtbot.waitSignal(window.session.reference.ended, timeout=20_000):
+    with qtbot.waitSignal(window.session.reference.ended):
         arrange(window, None, None, None, str(other))
     assert states(window)[NORM] == "differs"
     window.commands.close_checkpoint()

@@ -63,7 +63,7 @@ def page(window: MainWindow) -> ComparePage:
 def run(qtbot: QtBot, page: ComparePage, name: str, *, values: bool = False) -> None:
     page.head.other.setText(name)
     qtbot.mouseClick(page.head.values_button if values else page.head.names_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not page.job.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not page.job.running)
 
 
 def test_a_file_in_another_layout_by_names(page: ComparePage, qtbot: QtBot, tuned: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_rank_of_a_change(page: ComparePage, qtbot: QtBot, tuned: Path) -> N
     place = next(n for n, line in enumerate(page.model.lines) if line.state == "differs")
     page._select(place)
     qtbot.mouseClick(page.rank_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "has rank 3" in page.message.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "has rank 3" in page.message.text())
 
 
 def test_walking_and_filtering(window: MainWindow, page: ComparePage, qtbot: QtBot, tuned: Path) -> None:

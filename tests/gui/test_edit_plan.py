@@ -69,6 +69,17 @@ def steps(window: MainWindow) -> list[QTreeWidgetItem]:
     return [item for item in found if item is not None]
 
 
+def way_out(window: MainWindow, qtbot: QtBot, name: str) -> QPushButton:
+    """Return the button of a way out of what blocks, once it is shown."""
+
+    def found() -> list[QPushButton]:
+        buttons = window.plan_panel.detail.findChildren(QPushButton)
+        return [each for each in buttons if each.accessibleName() == name and each.isVisible()]
+
+    qtbot.waitUntil(lambda: len(found()) == 1)
+    return found()[0]
+
+
 def renames(window: MainWindow) -> tuple[Rename, ...]:
     return window.session.decisions.policy.renames
 
@@ -237,9 +248,7 @@ def test_what_is_missing_offers_to_map(qtbot: QtBot, qapp: QApplication, odd: Pa
     window = window_on(qtbot, qapp, odd, "tensors")
     plan = window.plan_panel
     plan.tree.setCurrentItem(steps(window)[0])
-    qtbot.wait(20)
-    (way,) = [each for each in plan.detail.findChildren(QPushButton) if each.text() == "Map one of them…"]
-    qtbot.mouseClick(way, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(way_out(window, qtbot, "Map one of them…"), Qt.MouseButton.LeftButton)
     dialog_of(window, MapDialog).reject()
     qtbot.waitUntil(lambda: not window.jobs.running())
 
@@ -248,9 +257,8 @@ def test_a_rename_that_leaves_tensors_missing_can_be_taken_back_there(window: Ma
     window.session.set_rule(Rename("layers.{layer}.attention.wq.weight", "layers.{layer}.query", "template"), None)
     plan = window.plan_panel
     plan.tree.setCurrentItem(steps(window)[0])
-    qtbot.wait(20)
     name = "Do not rename “layers.{layer}.attention.wq.weight” to “layers.{layer}.query”"
-    (way,) = [each for each in plan.detail.findChildren(QPushButton) if each.accessibleName() == name]
+    way = way_out(window, qtbot, name)
     assert "…" in way.text(), "short enough for its place"
     assert name in way.toolTip()
     assert plan.detail.widget().minimumSizeHint().width() <= plan.detail.viewport().width()
@@ -441,7 +449,7 @@ def test_the_program_starts_with_a_plan(qtbot: QtBot, qapp: QApplication, tmp_pa
     window = windows.take(Request((str(SAMPLE),), plan=str(tmp_path / "plan.json")))
     assert isinstance(window, MainWindow)
     qtbot.addWidget(window)
-    qtbot.waitUntil(lambda: window.session.decisions.policy.tie == "keep", timeout=10_000)
+    qtbot.waitUntil(lambda: window.session.decisions.policy.tie == "keep")
     assert window.session.decisions.target.layout == "torchtune"
     windows.close_all()
 

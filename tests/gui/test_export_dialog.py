@@ -59,12 +59,12 @@ def make_dialog(qtbot: QtBot, session: Session, theme: Theme, folder: Path) -> E
 
 def looked(dialog: ExportDialog, qtbot: QtBot) -> None:
     """Wait until the folder has been looked at."""
-    qtbot.waitUntil(lambda: dialog._check is not None and dialog._check.folder == dialog.folder, timeout=10_000)
+    qtbot.waitUntil(lambda: dialog._check is not None and dialog._check.folder == dialog.folder)
 
 
 def exported(dialog: ExportDialog, qtbot: QtBot) -> None:
     qtbot.mouseClick(dialog.export_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not dialog.run.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not dialog.run.running)
 
 
 def choose(box: QComboBox, data: object) -> None:
@@ -310,10 +310,10 @@ def test_fix_and_export_is_one_look_and_one_enter(qtbot: QtBot, qapp: QApplicati
     assert dialog.brief.banner.text == "Every step is certain."
     assert dialog.brief.banner.detail == "After the plan: 29 match · 0 missing · 0 extra"
     dialog.set_folder(str(tmp_path / "out"))
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=10_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     assert dialog.brief.place.text().replace("\u200b", "") == str(tmp_path / "out")
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: dialog.run.written is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.run.written is not None)
     assert (tmp_path / "out" / "model.safetensors").exists()
 
 

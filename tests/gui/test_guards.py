@@ -12,19 +12,23 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFTEST = """
-from tests.gui import conftest
+from tests.gui import patience
 from tests.gui.conftest import _app_as_before, _no_leaks, _settings_in_tmp
 
-conftest.WAIT_SECONDS = 0.3
+patience.SECONDS = 0.3
+
+
+def pytest_sessionfinish(session):
+    session.items[0].module.end.set()
 """
 FAULTY = """
 import threading
-import time
 
 from PySide6.QtCore import QRunnable, QThread, QThreadPool, QTimer, qWarning
 from PySide6.QtWidgets import QPushButton, QWidget
 
 kept = []
+end = threading.Event()
 
 
 def keep(it):
@@ -41,12 +45,12 @@ def test_thread(qapp):
 
 
 def test_python_thread(qapp):
-    keep(threading.Thread(target=time.sleep, args=(1.5,), name="sleeper")).start()
+    keep(threading.Thread(target=end.wait, name="sleeper")).start()
 
 
 class Task(QRunnable):
     def run(self):
-        time.sleep(1.5)
+        end.wait()
 
 
 def test_pool(qapp):

@@ -144,9 +144,9 @@ def test_an_exported_plan_is_not_lost(window: MainWindow, qtbot: QtBot, tmp_path
     dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(tmp_path / "out"))
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=10_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     qtbot.mouseClick(dialog.export_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: dialog.run.written is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: dialog.run.written is not None)
     assert not window.isWindowModified()
     assert window.session.undo_stack.canUndo(), "what was decided can still be taken back"
     assert window.close()

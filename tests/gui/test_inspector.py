@@ -56,7 +56,7 @@ def row_of(session: Session, key: str) -> Row:
 
 def shown_pair(panel: InspectorPanel, qtbot: QtBot) -> None:
     panel.show_pair()
-    qtbot.waitUntil(lambda: panel.tied.plot.ready and not panel.tied.job.running, timeout=30_000)
+    qtbot.waitUntil(lambda: panel.tied.plot.ready and not panel.tied.job.running)
 
 
 # ------------------------------------------------------------------------------------------------------------- details

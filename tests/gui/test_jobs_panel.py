@@ -26,6 +26,7 @@ from ckpt_gui.gui.panels import export_check
 from ckpt_gui.gui.panels.jobs_panel import JobRow, JobsPanel
 from ckpt_gui.gui.panels.log_panel import LogPanel
 from ckpt_gui.gui.widgets.made_later import MadeLater
+from tests.gui import patience
 from tests.gui.windows import make_window
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample"
@@ -101,7 +102,7 @@ def test_progress_says_bytes_percent_and_how_long(
         for done in (0, 25, 50):
             job.progress("writing", done << 20, 100 << 20)
             time.sleep(0.06)
-        go.wait(10)
+        go.wait(patience.SECONDS)
 
     _, row = start(window, "Exporting to /x", work)
     qtbot.waitUntil(lambda: row().news.text() == "writing: 50 % · 50.0 MiB of 100 MiB · about 20 s left")
@@ -205,21 +206,21 @@ def exporting(
         def told(label: str, done: int, total: int) -> None:
             if done * 3 > total:
                 waits.set()
-                go.wait(20)
+                go.wait(patience.SECONDS)
             progress(label, done, total)
 
         return whole(*args, progress=told, **more)
 
     monkeypatch.setattr(export_check, "write_export", slow)
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(source))
     window.commands.export()
     dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(target))
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=20_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     dialog.start()
-    qtbot.waitUntil(waits.is_set, timeout=20_000)
+    qtbot.waitUntil(waits.is_set)
     return go
 
 
@@ -231,13 +232,13 @@ def test_an_export_goes_on_while_another_checkpoint_is_opened(
     go = exporting(window, qtbot, monkeypatch, source, target)
     first = window.session.snapshot
     assert first is not None
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(SAMPLE / "tiny-llama-compiled.pt"))
     assert window.session.snapshot is not first
     assert [job.title[:12] for job in window.jobs.running() if not job.quiet] == ["Exporting to"]
     assert window.docks["jobs"].windowTitle() == "Jobs 1"
     go.set()
-    qtbot.waitUntil(lambda: not window.jobs.running(), timeout=30_000)
+    qtbot.waitUntil(lambda: not window.jobs.running())
     row = next(iter(panel_of(window).rows.values()))
     assert row.news.text().startswith("Written and verified: 29 tensors, ")
     assert judge(str(target), Target("hf")).state == "clean"
@@ -253,7 +254,7 @@ def test_an_export_goes_on_when_its_dialog_is_hidden(
     assert not dialog.isVisible()
     assert dialog.run.running
     go.set()
-    qtbot.waitUntil(lambda: not dialog.run.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not dialog.run.running)
     window.commands.export()
     assert dialog.result_page.banner.text.startswith("Written and verified 29/29")
 
@@ -261,6 +262,6 @@ def test_an_export_goes_on_when_its_dialog_is_hidden(
 def test_opening_does_not_wait_for_exports(window: MainWindow, qtbot: QtBot) -> None:
     for n in range(3):
         start(window, f"Exporting {n}", until_cancelled, export=True)
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(SAMPLE / "tiny-llama-compiled.pt"))
     assert len([job for job in window.jobs.running() if job.begun]) == 2

@@ -46,7 +46,7 @@ def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest
 
 def test_from_the_sample_to_a_clean_export(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     tab_to(qtbot, window.start_page.sample_button)
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         press(qtbot, Key.Key_Return)
 
     press(qtbot, Key.Key_F, CONTROL_SHIFT)
@@ -63,13 +63,13 @@ def test_from_the_sample_to_a_clean_export(window: MainWindow, qtbot: QtBot, tmp
     dialog = window.commands.dialog
     assert dialog is not None
     qtbot.waitUntil(lambda: QApplication.activeWindow() is dialog)
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=20_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     press(qtbot, Key.Key_Return)
-    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.result_page, timeout=60_000)
+    qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.result_page)
     assert dialog.result_page.banner.text.startswith("Written and verified")
 
     tab_to(qtbot, dialog.result_page.open_button)
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         press(qtbot, Key.Key_Return)
     snapshot = window.session.snapshot
     assert snapshot is not None
@@ -84,6 +84,6 @@ def test_the_palette_leads_to_everything(window: MainWindow, qtbot: QtBot) -> No
         place = QApplication.focusWidget()
         assert place is not None
         qtbot.keyClick(place, letter)
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         press(qtbot, Key.Key_Return)
     assert window.session.snapshot is not None

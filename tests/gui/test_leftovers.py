@@ -42,7 +42,7 @@ def leave(folder: Path, *, number: int = DEAD, name: str = "m-hf", old: bool = F
 
 
 def settled(window: MainWindow, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: not window.jobs.running(), timeout=10_000)
+    qtbot.waitUntil(lambda: not window.jobs.running())
 
 
 @pytest.mark.case(95)
@@ -93,7 +93,7 @@ def test_they_are_found_beside_what_is_opened(window: MainWindow, qtbot: QtBot, 
     folder = llama_folder(tmp_path / "m")
     leave(tmp_path)
     leave(folder, name="inside")
-    with qtbot.waitSignal(window.settled, timeout=10_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(folder))
     settled(window, qtbot)
     assert window.notices.text("leftovers").startswith("2 exports were killed before their end and left 5.86 KiB in ")
@@ -113,16 +113,16 @@ def test_what_stood_at_a_target_before_can_be_put_back(window: MainWindow, qtbot
 
 
 def test_an_export_is_remembered_before_it_begins(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
-    with qtbot.waitSignal(window.settled, timeout=10_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(str(llama_folder(tmp_path / "m")))
     window.commands.export()
     dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(tmp_path / "out"))
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=10_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     dialog.start()
     assert window.settings.targets() == [str(tmp_path / "out")]
-    qtbot.waitUntil(lambda: not dialog.run.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not dialog.run.running)
 
 
 def test_where_is_looked(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_interrupted_export_is_resumed(
     window.leftovers.look()
     settled(window, qtbot)
     window.notices.by_name["leftovers"].buttons["Resume"].click()
-    qtbot.waitUntil(lambda: window.session.snapshot is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: window.session.snapshot is not None)
     settled(window, qtbot)
     window.notices.by_name["leftovers"].buttons["Resume"].click()
     dialog = window.commands.dialog

@@ -18,6 +18,7 @@ from ckpt_gui.gui import snapshot as snapshot_module
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models.tree_columns import Column
 from tests.builders import index_bytes, safetensors_bytes
+from tests.gui import patience
 from tests.gui.windows import make_window
 
 KEY = "norm.weight"
@@ -29,7 +30,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     opened, understand = threading.Event(), snapshot_module.understand
 
     def held(*words: Any, **more: Any) -> Any:
-        assert opened.wait(20)
+        assert opened.wait(patience.SECONDS)
         return understand(*words, **more)
 
     monkeypatch.setattr(snapshot_module, "LISTED_FROM", 1)
@@ -118,7 +119,7 @@ def shut(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     opened, open_part = threading.Event(), opening.open_part
 
     def held(*words: Any, **more: Any) -> Any:
-        assert opened.wait(20)
+        assert opened.wait(patience.SECONDS)
         return open_part(*words, **more)
 
     monkeypatch.setattr(opening, "open_part", held)

@@ -23,7 +23,7 @@ def window(qtbot: QtBot, qapp: QApplication) -> MainWindow:
 
 
 def opened(window: MainWindow, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         qtbot.mouseClick(window.start_page.sample_button, Qt.MouseButton.LeftButton)
 
 
@@ -34,12 +34,12 @@ def exported(window: MainWindow, qtbot: QtBot, layout: str, folder: Path) -> Non
     dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(folder))
-    qtbot.waitUntil(dialog.export_button.isEnabled, timeout=20_000)
+    qtbot.waitUntil(dialog.export_button.isEnabled)
     qtbot.mouseClick(dialog.export_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not dialog.run.running, timeout=60_000)
+    qtbot.waitUntil(lambda: not dialog.run.running)
     assert dialog.result_page.banner.text.startswith("Written and verified")
     qtbot.mouseClick(dialog.result_page.open_button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: shown(window) == str(folder), timeout=20_000)
+    qtbot.waitUntil(lambda: shown(window) == str(folder))
 
 
 def shown(window: MainWindow) -> str | None:

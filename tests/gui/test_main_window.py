@@ -26,6 +26,7 @@ from ckpt_gui.gui.panels.tool_bar import tensors_to_fix
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.windows import Windows
+from tests.gui import patience
 from tests.gui.checkpoints import PatternReader, llama_refs, source
 from tests.gui.windows import make_window, snapshot_of
 
@@ -303,14 +304,16 @@ def test_closing_closes_the_files(qtbot: QtBot, qapp: QApplication) -> None:
 def test_a_source_that_comes_after_the_user_moved_on_is_closed(
     window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, late = threading.Event(), source()
+    begun, go, late = threading.Event(), threading.Event(), source()
 
     def slow(path: object, **_: object) -> object:
-        go.wait(5)
+        begun.set()
+        go.wait(patience.SECONDS)
         return late
 
     monkeypatch.setattr(snapshot_module, "open_checkpoint", slow)
     window.open_path("slow.pt")
+    qtbot.waitUntil(begun.is_set)
     window.session.close()
     go.set()
     reader = late.readers["w.pt"]
@@ -319,10 +322,13 @@ def test_a_source_that_comes_after_the_user_moved_on_is_closed(
     assert window.session.snapshot is None
 
 
-def test_closing_the_window_while_opening_leaves_nothing(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
-    late = source()
-    monkeypatch.setattr(snapshot_module, "open_checkpoint", lambda path, **_: late)
+def test_closing_the_window_while_opening_leaves_nothing(
+    window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, late = threading.Event(), source()
+    monkeypatch.setattr(snapshot_module, "open_checkpoint", lambda path, **_: (begun.set(), late)[1])
     window.open_path("quick.pt")
+    assert begun.wait(patience.SECONDS), "not by the loop of events, which could take the result"
     window.close()
     reader = late.readers["w.pt"]
     assert isinstance(reader, PatternReader)

@@ -23,7 +23,6 @@ from ckpt_gui.plots.heat import HeatPairPlot
 from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
-LONG = 60_000  # milliseconds: importing matplotlib beside other work
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +82,7 @@ def choose(page: PlotsPage, key: str) -> None:
 def drawn(qtbot: QtBot, page: PlotsPage, name: str) -> object:
     qtbot.mouseClick(page.buttons[name], Qt.MouseButton.LeftButton)
     canvas = page.canvases[name]
-    qtbot.waitUntil(lambda: canvas.ready and name in page._shown and not page.job.running, timeout=LONG)
+    qtbot.waitUntil(lambda: canvas.ready and name in page._shown and not page.job.running)
     return canvas.plot
 
 
@@ -107,7 +106,7 @@ def test_heat_map_zooms_down_to_single_values(page: PlotsPage, qtbot: QtBot, big
     assert int(plot.found.bad.sum()) == 1
     plot.mean.axes.set_xlim(38.5, 44.5)  # as the toolbar's zoom does
     plot.mean.axes.set_ylim(40.5, 34.5)
-    qtbot.waitUntil(lambda: plot.found is not None and plot.found.true_values, timeout=LONG)
+    qtbot.waitUntil(lambda: plot.found is not None and plot.found.true_values)
     found = plot.found
     assert (found.rows, found.columns) == ((35, 41), (39, 45))
     assert np.array_equal(found.mean, big[35:41, 39:45].astype(np.float64))
@@ -147,7 +146,7 @@ def test_layers(qtbot: QtBot, qapp: QApplication) -> None:
     assert isinstance(plot, StripPlot)
     assert list(plot.lines[0].get_xdata()) == [0, 1, 2]
     choose(page, "tok_embeddings.weight")
-    qtbot.waitUntil(lambda: "has no like in other layers" in page.message.text(), timeout=LONG)
+    qtbot.waitUntil(lambda: "has no like in other layers" in page.message.text())
     assert not page.stack.isVisible()
 
 
@@ -164,7 +163,7 @@ def test_cast_to_another_type_than_its_own(page: PlotsPage, qtbot: QtBot) -> Non
 def test_what_has_no_picture_says_why(page: PlotsPage, qtbot: QtBot) -> None:
     choose(page, "words")
     page.turn_to("cast")
-    qtbot.waitUntil(lambda: "casts are between" in page.message.text(), timeout=LONG)
+    qtbot.waitUntil(lambda: "casts are between" in page.message.text())
 
 
 def test_copy_and_save(page: PlotsPage, qtbot: QtBot, tmp_path: Path, big: np.ndarray) -> None:

@@ -40,7 +40,7 @@ Pixels = npt.NDArray[np.float64]
 def window(qtbot: QtBot, qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[MainWindow]:
     made = make_window(qtbot, qapp)
     made.theme.set_scheme(request.param)
-    with qtbot.waitSignal(made.settled, timeout=20_000):
+    with qtbot.waitSignal(made.settled):
         made.open_path(str(resource(SAMPLE)))
     yield made
     made.theme.set_scheme("light")
@@ -53,12 +53,12 @@ def shown(window: MainWindow, qtbot: QtBot, what: str) -> QWidget:
         return window
     if what in window.page_tabs.names:
         window.page_tabs.show_page(what)
-        qtbot.waitUntil(lambda: not window.jobs.running(), timeout=20_000)
+        qtbot.waitUntil(lambda: not window.jobs.running())
         return window
     before = set(window.findChildren(QDialog))
     window.actions_by_id[what].trigger()
     (dialog,) = set(window.findChildren(QDialog)) - before
-    qtbot.waitUntil(lambda: not window.jobs.running(), timeout=20_000)
+    qtbot.waitUntil(lambda: not window.jobs.running())
     return dialog
 
 

@@ -21,7 +21,7 @@ KEY = "_orig_mod.layers.1.attention.wq.weight"
 
 def opened(windows: Windows, qtbot: QtBot, path: str) -> MainWindow:
     window = windows.add()
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         window.open_path(path)
     return window
 
@@ -46,11 +46,11 @@ def test_what_was_open_is_offered_and_opened_as_it_was(qtbot: QtBot, qapp: QAppl
     assert not page.session_card.isHidden()
     assert page.session_text.toolTip().startswith("2 checkpoints: tiny-llama-compiled.pt")
     assert window.actions_by_id["restore-session"].isEnabled()
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         page.session_button.click()
     assert len(second.open) == 2
     shown = next(it for it in second.open if it is window)
-    qtbot.waitUntil(lambda: all(it.session.snapshot is not None for it in second.open), timeout=20_000)
+    qtbot.waitUntil(lambda: all(it.session.snapshot is not None for it in second.open))
     qtbot.waitUntil(lambda: bool(shown.tree_panel.view.selected_rows()))
     assert state_of(shown) == WindowState(sample, "values", "", "dtype:bf16", KEY, "", "")
     assert not shown.actions_by_id["restore-session"].isEnabled(), "it is offered once"
@@ -85,7 +85,7 @@ def test_a_file_that_is_gone_is_told_in_its_window(qtbot: QtBot, qapp: QApplicat
     settings.save_session(write_states([WindowState(str(tmp_path / "gone.pt"), mode="list")]))
     windows = Windows(settings, Theme(qapp, "light"))
     window = windows.add()
-    with qtbot.waitSignal(window.settled, timeout=20_000):
+    with qtbot.waitSignal(window.settled):
         window.start_page.session_button.click()
     assert window.pages.currentWidget() is window.error_panel
     windows.close_all()

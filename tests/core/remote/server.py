@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -21,6 +20,7 @@ class Server(ThreadingHTTPServer):
         times: How many answers are wrong; then all is well.
         asked: Path and Range header of each request.
         logins: Authorization headers that came, by path.
+        closing: Set at the end: a `silent` answer waits for it.
     """
 
     daemon_threads = True
@@ -34,6 +34,7 @@ class Server(ThreadingHTTPServer):
         self.asked: list[tuple[str, str]] = []
         self.logins: list[tuple[str, str | None]] = []
         self.lock = threading.Lock()
+        self.closing = threading.Event()
 
     @property
     def url(self) -> str:
@@ -166,9 +167,10 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         return True
 
-    def wrong_slow(self, path: str) -> bool:
-        time.sleep(3)
-        return False
+    def wrong_silent(self, path: str) -> bool:
+        self.server.closing.wait()
+        self.close_connection = True
+        return True
 
     def plain(self, status: int) -> bool:
         self.answer(status, b"")
@@ -184,6 +186,7 @@ def serving() -> Iterator[Server]:
     try:
         yield server
     finally:
+        server.closing.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -95,7 +95,7 @@ def test_a_request_that_was_tried_again_keeps_no_bytes(monkeypatch: pytest.Monke
     gc.disable()  # bytes are few objects: nobody collects cycles of them in time
     try:
         blob.tried("http://host/file", work)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while fetched() is not None and time.monotonic() < end:
             time.sleep(0.01)
         assert fetched() is None
@@ -141,7 +141,7 @@ def test_a_small_file_from_a_server_without_ranges(server, url: str) -> None:
 def test_a_slow_server_is_given_up(server, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "TIMEOUT", 0.2)
     monkeypatch.setattr(blob, "TRIES", 2)
-    server.misbehave("slow")
+    server.misbehave("silent")
     with pytest.raises(CheckpointError, match="did not answer in time"):
         open_checkpoint(url)
 
