@@ -38,9 +38,9 @@ fuzz:  ## Open 10,000 mutants of good files (another seed with SEED=2)
 	@scripts/setup.sh dev
 	$(PY) scripts/fuzz.py $(if $(SEED),--seed $(SEED))
 
-bench:  ## Measure time and memory
+bench:  ## Measure time and memory, with ARGS="--rows open", ARGS=--quick, ARGS=--help
 	@scripts/setup.sh dev
-	$(PY) -m tests.bench
+	$(PY) -m tests.bench $(ARGS)
 
 bundle:  ## Build the program as one folder that needs no Python, start it, and see that it works (dist/ckpt-gui)
 	@scripts/setup.sh dev

@@ -1,88 +1,115 @@
-"""Measure opening, exporting and numbers against cp, cat, torch and safetensors, in turn and in fresh processes.
+"""Measure this program against its peers, in turn and in fresh processes, and say whether it reaches its aims.
 
-`python -m tests.bench [--size 1b] [--runs 5] [--no-window] [--folder DIR]` prints a table of medians and ratios, and
-adds a line for the run and the version to `DIR/results.jsonl`; what is worse than in the last run of that size is said.
+Files are made on the first run and kept in the folder. Every run is kept there too, under its version, and held
+against the newest run of another version. `--kept` prints what was kept of this version without measuring anything.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import platformdirs
 
 from tests.bench import compile_package
-from tests.bench.exports import export_rows
-from tests.bench.measure import Row, command, job, printed
-from tests.bench.numbers import number_rows
-from tests.bench.remote import table as remote_table
-from tests.bench.results import record
-from tests.bench.shapes import SHAPES, make_hf
-from tests.bench.simulate import table as simulated
-from tests.bench.sparse import table as sparse_table
-from tests.bench.starts import start_rows
-from tests.bench.window import table as window_table
+from tests.bench.bench import Bench
+from tests.bench.files import size_that_fits
+from tests.bench.lines import Line, lines
+from tests.bench.profiling import profile
+from tests.bench.pythons import ORACLES
+from tests.bench.race import Race, Result, run
+from tests.bench.results import TOLERANCE, compared, keep, kept, records, this_version
+from tests.bench.rows import races
+from tests.bench.shapes import SHAPES
+from tests.bench.table import markdown, plain
+
+SIZE, RUNS, PATIENCE = "1b", 5, 40.0
+QUICK_SIZE, QUICK_RUNS, QUICK_PATIENCE = "135m", 2, 5.0
 
 
-def twin(path: Path, work: Path) -> Path:
-    """Return a copy of a file under its own name, made once."""
-    copy = work / "twin" / path.name
-    if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
-    return copy
-
-
-def rows(hf: Path, meta: Path, work: Path, workers: str) -> list[Row]:
-    """Return what is measured."""
-    weights, pth = hf / "model.safetensors", meta / "consolidated.00.pth"
-    return [
-        Row("open .pth, process, against torch.load(mmap)", lambda: job("open_ours", str(pth)),
-            lambda: job("open_torch", str(pth)), 0.05),
-        Row("open .safetensors, process, against safe_open", lambda: job("open_ours", str(weights)),
-            lambda: job("open_safetensors", str(weights)), 1.0),
-        *export_rows(hf, meta, work, workers),
-        Row("diff --values of two equal files, process, against cmp",
-            lambda: job("compare", str(weights), str(twin(weights, work)), workers),
-            lambda: command("cmp", str(weights), str(twin(weights, work))), 1.0),
-    ]  # fmt: skip
-
-
-def main() -> int:
-    """Make the files, measure, print."""
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--size", choices=SHAPES, default="1b")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--workers", default="2")
-    parser.add_argument("--no-window", dest="window", action="store_false", help="leave out the window's stalls")
+    parser.add_argument(
+        "--rows", nargs="*", default=[], metavar="NAME", help="only these: names, beginnings, or open-*"
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of all rows")
+    parser.add_argument("--quick", action="store_true", help="smaller files, fewer rounds, no rows that take minutes")
+    parser.add_argument("--size", choices=SHAPES, help=f"of the model, {SIZE} unless the disk has no room for it")
+    parser.add_argument("--runs", type=int, help=f"rounds of each race at most, {RUNS}")
+    parser.add_argument("--patience", type=float, help=f"seconds after which a race begins no round, {PATIENCE:.0f}")
+    parser.add_argument("--workers", default="2", help="threads of ours")
+    parser.add_argument(
+        "--oracles", type=Path, default=ORACLES, metavar="PYTHON", help="interpreter that has the peers"
+    )
     parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
-    args = parser.parse_args()
-    compile_package()
-    work = args.folder / args.size
-    hf = make_hf(work / "hf", args.size)
-    meta = work / "meta"
-    if not meta.exists():
-        job("export", str(hf), str(meta), "meta", args.workers)
-    table = [*start_rows(args.folder), *rows(hf, meta, work, args.workers), *number_rows(work, args.size)]
-    print(printed(table, args.runs))
-    print()
-    for line in sparse_table(args.folder / "sparse", args.runs):
-        print(line)
-    print()
-    with tempfile.TemporaryDirectory() as made:
-        print("\n".join(remote_table(Path(made))))
-    print()
-    for line in simulated(args.folder, args.runs, ("100k", "500k")):
-        print(line)
-    if args.window:
-        print()
-        for line in window_table(args.folder, args.size, args.runs, ("123k", "500k")):
-            print(line)
-    for line in record(args.folder, args.size, args.runs, table):
-        print(line)
+    parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="times as much as before that is worse")
+    parser.add_argument("--kept", action="store_true", help="measure nothing, print what was kept of this version")
+    parser.add_argument("--markdown", action="store_true", help="print the table for the README")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--profile", type=Path, metavar="FOLDER", help="and once more under py-spy, for speedscope")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Make the files, measure, print, keep."""
+    args = arguments(words)
+    size = args.size or size_that_fits(args.folder, QUICK_SIZE if args.quick else SIZE)
+    bench = Bench(args.folder, size, args.workers, args.oracles, args.quick)
+    if args.list:
+        print("\n".join(race.name for race in races(bench)))
+        return 0
+    now = this_version()
+    before = records(args.folder, size)
+    table = kept(before, now) if args.kept else _measured(bench, args)
+    print(_printed(table, args))
+    if not args.kept:
+        keep(args.folder, size, table, now)
+    for sentence in compared(before, table, now, args.tolerance):
+        _say(sentence)
     return 0
+
+
+def _measured(bench: Bench, args: argparse.Namespace) -> list[Line]:
+    """Run every race that was asked for, and say how it goes."""
+    compile_package()
+    runs = args.runs or (QUICK_RUNS if args.quick else RUNS)
+    patience = args.patience or (QUICK_PATIENCE if args.quick else PATIENCE)
+    begun, table = time.monotonic(), list[Line]()
+    for race in races(bench, args.rows):
+        result = run(race, runs, patience)
+        table.extend(lines(race, result))
+        _tell(race, result)
+        if args.profile:
+            _say("  " + profile(bench, race, args.profile))
+    _say(f"All of it took {(time.monotonic() - begun) / 60:.1f} minutes.")
+    return table
+
+
+def _tell(race: Race, result: Result) -> None:
+    """Say that a race is over, what was missing, and what its note says."""
+    count = len(result.rounds)
+    _say(f"{race.name}: {count} {'round' if count == 1 else 'rounds'}, {result.seconds:.0f} s")
+    for task, reason in result.missing.items():
+        _say(f"  no {task}: {reason}")
+    whole = [each for each in result.rounds if len(each) == len(race.tasks)]
+    if race.note and whole:
+        _say(race.note(whole))
+
+
+def _printed(table: Sequence[Line], args: argparse.Namespace) -> str:
+    if args.json:
+        return json.dumps([{**asdict(line), "met": line.met} for line in table], ensure_ascii=False, indent=1)
+    return markdown(table) if args.markdown else plain(table)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

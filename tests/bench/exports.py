@@ -1,65 +1,163 @@
-"""Exports against cp, and against what people do without us: safetensors, transformers, torch.save.
+"""Rows about exports: against cp, and against what people do without us.
 
-Those peers that are not installed have no row. For a fair pair the old output is deleted first in both, and cp is
-synced to the disk, as our exports are.
+Every export of ours waits for the disk and reads all of it back. cp and the peers do neither, so each pair is judged
+three times from the same runs: without both, with the disk in both, and as it is, verified, against a peer that
+waited for the disk. The old output is gone before each run, and what was written goes at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tests.bench.measure import Row, command, fresh, job
+from tests.bench.bench import Bench, remove
+from tests.bench.process import Sample
+from tests.bench.race import PEAK, WALL, Aim, Quantity, Race, Task
+from tests.bench.shapes import tensor_count
 
-WRITING = ("plan", "write")  # before anything is read back
-Run = Callable[[], dict[str, Any]]
+QUICK = Quantity("s", ("wall",), ("verify", "sync"))
+SYNCED = Quantity("s", ("wall",), ("verify",))
+DAMAGED = Quantity("", ("damaged",))
+MIB, MIB_A_TENSOR = 64.0, 1.5 / 1024
+PEER_MEMORY = 1 / 40
+CP = "cp"
 
 
-def export_rows(hf: Path, meta: Path, work: Path, workers: str) -> list[Row]:
-    """Return what is measured of exports.
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What people do without us.
 
-    Args:
-        hf: A folder in Hugging Face's layout, one safetensors file.
-        meta: The same model as Meta's .pth.
-        work: Where outputs go, on the disk to be measured.
-        workers: Threads of ours.
+    Attributes:
+        id: Short, for the names of rows.
+        name: Of the library or way.
+        needs: Modules that it needs.
+        words: Its job and what it reads; the output follows.
+        limit: What ours may take of its time at most, before verification.
     """
-    weights, pth, out, copy = hf / "model.safetensors", meta / "consolidated.00.pth", work / "out", work / "copy"
 
-    def export(source: Path, layout: str, dtype: str = "keep") -> Run:
-        return lambda: job("export", str(source), fresh(out), layout, workers, dtype)
-
-    def cp(source: Path) -> Run:
-        return lambda: command("sh", "-c", f"cp '{source}' '{fresh(copy)}' && sync '{copy}'")
-
-    same, to_hf, to_meta, half = export(weights, "same"), export(meta, "hf"), export(hf, "meta"), export(hf, "same",
-        "fp16")  # fmt: skip
-    return [
-        Row("export HF → same (rename), before verification, against cp + sync", same, cp(weights), 1.2, WRITING),
-        Row("export HF → same, verified, process, against cp + sync", same, cp(weights), 2.0),
-        Row("export Meta → HF (permute, drop tied), before verification, against cp + sync", to_hf, cp(weights), 1.2,
-            WRITING),
-        Row("export Meta → HF, verified, process, against cp + sync", to_hf, cp(weights), 2.0),
-        Row("export HF → fp16, before verification, against cp + sync", half, cp(weights), 1.6, WRITING),
-        Row("export HF → Meta .pth (with CRC), before verification, against cp + sync", to_meta, cp(pth), 1.4, WRITING),
-        *_peers(weights, hf, meta, copy, (same, to_hf, to_meta)),
-    ]  # fmt: skip
+    id: str
+    name: str
+    needs: tuple[str, ...]
+    words: tuple[str, ...]
+    limit: float
 
 
-def _peers(weights: Path, hf: Path, meta: Path, copy: Path, ours: tuple[Run, Run, Run]) -> Iterator[Row]:
-    """Yield a row for each way without us that is installed; none of them reads back what it wrote."""
-    same, to_hf, to_meta = ours
-    if find_spec("torch") and find_spec("safetensors"):
-        yield Row("export HF → same, verified, process, against safetensors load + save", same,
-                  lambda: job("load_and_save", str(weights), fresh(copy)), 0.4)  # fmt: skip
-    if find_spec("torch"):
-        yield Row("export HF → Meta .pth, verified, process, against torch.save (mmap)", to_meta,
-                  lambda: job("torch_save", str(meta / "consolidated.00.pth"), fresh(copy)), 0.25)  # fmt: skip
-    if find_spec("transformers"):
-        yield Row("export HF → same, verified, process, against transformers", same,
-                  lambda: job("transformers_save", str(hf), fresh(copy)), 0.25)  # fmt: skip
-    if find_spec("torchtune"):
-        yield Row("export Meta → HF, verified, process, against torchtune's conversion", to_hf,
-                  lambda: job("torchtune_convert", str(meta), fresh(copy)), 0.25)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of export.
+
+    Attributes:
+        name: What `--rows` calls it.
+        title: What the table calls it.
+        words: What our job gets beside the output: source, layout, dtype.
+        copied: What cp copies: as many bytes as are written.
+        limit: What ours may take of cp's time at most, before verification.
+        verified: The same, with it; None where nothing is aimed at.
+        peers: The peers.
+        prepare: Makes the files.
+    """
+
+    name: str
+    title: str
+    words: tuple[str, str, str]
+    copied: Path
+    limit: float
+    verified: float | None
+    peers: tuple[Peer, ...]
+    prepare: Callable[[], None]
+
+
+def exports(bench: Bench) -> Iterator[Race]:
+    """Yield the rows."""
+    for kind in _kinds(bench):
+        yield _race(bench, kind)
+
+
+def _kinds(bench: Bench) -> tuple[Kind, ...]:
+    files = bench.files
+    hf, meta, weights, pth = str(files.hf), str(files.meta), files.weights, files.pth
+    tensors = ("torch", "safetensors")
+    plain = Peer("load-save", "load_file + save_file", tensors, ("load_and_save", str(weights)), 0.4)
+    transformers = Peer("transformers", "transformers", (*tensors, "transformers"), ("transformers_save", hf), 0.25)
+    torchtune = Peer("torchtune", "torchtune", (*tensors, "torchtune"), ("torchtune_convert", meta), 0.25)
+    half = Peer("half", "load_file + half + save_file", tensors, ("load_half_and_save", str(weights)), 0.4)
+    torch = Peer("torch-save", "torch.save(mmap)", ("torch",), ("torch_save", str(pth)), 0.25)
+    return (
+        Kind("export-same", "rename only", (hf, "same", "keep"), weights, 1.2, 2.0, (plain, transformers),
+             files.make_hf),
+        Kind("export-hf", "Meta → Hugging Face", (meta, "hf", "keep"), weights, 1.2, 2.0, (torchtune,),
+             files.make_meta),
+        Kind("export-fp16", "bf16 → fp16", (hf, "same", "fp16"), weights, 1.6, None, (half,), files.make_hf),
+        Kind("export-pth", "Hugging Face → Meta .pth", (hf, "meta", "keep"), pth, 1.4, None, (torch,),
+             files.make_meta),
+    )  # fmt: skip
+
+
+def _race(bench: Bench, kind: Kind) -> Race:
+    files = bench.files
+    source, layout, dtype = kind.words
+
+    def ours() -> Sample:
+        remove(files.out)
+        sample = bench.job("export", source, str(files.out), layout, bench.workers, dtype)
+        damaged = sum(_damaged(path) for path in files.out.glob("*.pth"))
+        remove(files.out)
+        return sample | {"damaged": float(damaged)}
+
+    return Race(
+        kind.name,
+        (Task("ours", ours),
+         Task(CP, _copying(bench, lambda: bench.processes.command("cp", str(kind.copied), str(files.copy)))),
+         *(_task(bench, peer) for peer in kind.peers)),
+        tuple(_aims(kind, tensor_count(bench.size))), kind.prepare,
+    )  # fmt: skip
+
+
+def _task(bench: Bench, peer: Peer) -> Task:
+    run = bench.peer_job(peer.needs, *peer.words, str(bench.files.copy))
+    return Task(peer.name, _copying(bench, run), bench.lack(*peer.needs))
+
+
+def _copying(bench: Bench, run: Callable[[], Sample]) -> Callable[[], Sample]:
+    """Return a job with the time that the disk needs for its output in it, and beside it as `sync`."""
+    copy = bench.files.copy
+
+    def copying() -> Sample:
+        remove(copy)
+        sample = run()
+        written = [str(path) for path in copy.rglob("*") if path.is_file()] if copy.is_dir() else [str(copy)]
+        waited = bench.processes.command("sync", *written)
+        remove(copy)
+        return sample | {"wall": sample["wall"] + waited["wall"], "sync": waited["wall"]}
+
+    return copying
+
+
+def _damaged(path: Path) -> bool:
+    """Say whether a torch file has a record whose checksum is not that of its bytes."""
+    with zipfile.ZipFile(path) as opened:
+        return opened.testzip() is not None
+
+
+def _aims(kind: Kind, tensors: int) -> Iterator[Aim]:
+    """Yield the lines of a kind: against cp and each peer, in all three ways; memory; checksums."""
+    yield from _three(kind, CP, CP, kind.limit, kind.limit, kind.verified)
+    yield Aim("memory", f"export, {kind.title}, memory", MIB + tensors * MIB_A_TENSOR, PEAK, "value")
+    if kind.words[1] == "meta":
+        yield Aim("checksums", f"export, {kind.title}, files with a wrong checksum", 0, DAMAGED, "value")
+    for peer in kind.peers:
+        yield from _three(kind, peer.id, peer.name, peer.limit, None, None)
+        yield Aim(f"{peer.id}-memory", f"export, {kind.title}, memory against {peer.name}", PEER_MEMORY, PEAK,
+                  peer=peer.name)  # fmt: skip
+
+
+def _three(kind: Kind, short: str, peer: str, *limits: float | None) -> Iterator[Aim]:
+    ways: Sequence[tuple[str, str, Quantity]] = (
+        ("", "before verification, no sync", QUICK),
+        ("-synced", "before verification, both synced", SYNCED),
+        ("-verified", "verified, both synced", WALL),
+    )
+    for (name, words, quantity), limit in zip(ways, limits, strict=True):
+        yield Aim(f"{short}{name}", f"export, {kind.title}, {words}, against {peer}", limit, quantity, peer=peer)

@@ -1,46 +1,103 @@
-"""The results of every run, in a file under the version that was measured, so that a regression shows."""
+"""The results of every run, kept in a file under the version that was measured, so that a regression shows.
+
+A line of `results.jsonl` is a run: the version with its commit, the machine, and the rows that were picked. A row is
+held against the newest one of another version that was measured at the same size.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ckpt_gui.core.version import version
-from tests.bench.measure import Row
+from tests.bench.lines import Line, Spread
+from tests.bench.process import ROOT
 
 NAME = "results.jsonl"
-WORSE = 1.25  # times the ratio of the last run: the machine alone makes for less, as a rule
+TOLERANCE = 1.25  # times what it was before: the machine alone makes for less, as a rule
 MORE = 8.0  # MiB of peak memory
+FORM = 2  # of a line; older ones are not read
+
+Record = dict[str, Any]
 
 
-def record(folder: Path, size: str, runs: int, table: Sequence[Row]) -> list[str]:
-    """Add this run to the file; return a line for each row that is worse than in the last run of that size."""
+def this_version() -> str:
+    """Return the version, and where it is known the commit that is measured, marked where files were changed since."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError:  # there is no git
+        return version()
+    return f"{version()} {done.stdout.strip()}".strip()
+
+
+def keep(folder: Path, size: str, table: Sequence[Line], now: str) -> None:
+    """Add a run of some rows to the file."""
+    record = {
+        "form": FORM, "version": now, "size": size, "date": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, "
+        f"Python {platform.python_version()}",
+        "rows": {line.name: asdict(line) for line in table},
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / NAME).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def records(folder: Path, size: str) -> list[Record]:
+    """Return the runs that were kept at a size, oldest first."""
     file = folder / NAME
-    before = last_run(file, size)
-    now = {"version": version(), "size": size, "runs": runs, "ratios": {r.title: round(r.ratio(), 3) for r in table},
-           "peaks": {r.title: round(r.peak()) for r in table}}  # fmt: skip
-    with file.open("a", encoding="utf-8") as out:
-        out.write(json.dumps(now, ensure_ascii=False) + "\n")
-    return list(_worse(before, now))
-
-
-def last_run(file: Path, size: str) -> dict[str, Any]:
-    """Return the last run of that size; nothing if there is none."""
     if not file.exists():
-        return {}
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return next((row for row in reversed(rows) if row["size"] == size), {})
+        return []
+    found = [json.loads(text) for text in file.read_text(encoding="utf-8").splitlines()]
+    return [record for record in found if record.get("form") == FORM and record["size"] == size]
 
 
-def _worse(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
-    since = f"version {before.get('version', '?')}"
-    for title, ratio in now["ratios"].items():
-        old = before.get("ratios", {}).get(title)
-        if old and ratio > old * WORSE:
-            yield f"SLOWER than {since}: {title}: {old} → {ratio}"
-    for title, peak in now["peaks"].items():
-        old = before.get("peaks", {}).get(title)
-        if old and peak > old + MORE:
-            yield f"MORE MEMORY than {since}: {title}: {old} → {peak} MiB"
+def kept(found: Sequence[Record], now: str) -> list[Line]:
+    """Return the newest lines of a version, in the order in which their rows were first measured."""
+    rows: dict[str, Record] = {}
+    for record in found:
+        if record["version"] == now:
+            rows |= record["rows"]
+    return [_line(row) for row in rows.values()]
+
+
+def _line(row: Mapping[str, Any]) -> Line:
+    spread = row["judged"]
+    both = {name: tuple(row[name]) for name in ("cpu", "peaks")}
+    return Line(**{**row, **both, "judged": None if spread is None else Spread(**spread)})
+
+
+def compared(found: Sequence[Record], table: Sequence[Line], now: str, tolerance: float = TOLERANCE) -> Iterator[str]:
+    """Yield a sentence for each line that differs from the newest of another version by more than noise does.
+
+    A figure is worse if its median is that many times the old one, and none of its rounds reached the old one.
+    """
+    others = [record for record in found if record["version"] != now]
+    for line in table:
+        before = next((r for r in reversed(others) if r["rows"].get(line.name, {}).get("judged")), None)
+        if before is None or line.judged is None:
+            continue
+        old, then = _line(before["rows"][line.name]), before["version"]
+        assert old.judged is not None
+        was = f"{line.name}: was {old.judged.median:.3g} ({then}), now {line.judged.median:.3g}"
+        if line.judged.median > _worst(old, tolerance) and line.judged.least > old.judged.median:
+            yield f"{was}: {'more' if line.unit == 'MiB' else 'slower'}"
+        elif old.judged.median > _worst(line, tolerance) and line.judged.most < old.judged.median:
+            yield f"{was}: {'less' if line.unit == 'MiB' else 'faster'}"
+        peak, peak_then = line.peaks[0], old.peaks[0]
+        if line.unit != "MiB" and peak and peak_then and peak > peak_then + MORE and peak > peak_then * 1.1:
+            yield f"{line.name}: held {peak_then:.0f} MiB ({then}), now {peak:.0f}: more memory"
+
+
+def _worst(line: Line, tolerance: float) -> float:
+    """Return the figure from which another is worse."""
+    assert line.judged is not None
+    return line.judged.median + MORE if line.compared == "more" else line.judged.median * tolerance

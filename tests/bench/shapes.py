@@ -1,10 +1,12 @@
-"""Files to measure with: Llama-3.2-1B's shape by default, filled with bytes that are not zero."""
+"""Models to measure with: Llama-3.2-1B's shape by default, filled with numbers as weights have them.
+
+Random bytes would not do: they hold infinities and numbers of every size, for which no shortcut works.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ckpt_gui.core.formats import safetensors
@@ -12,13 +14,20 @@ from ckpt_gui.core.tensors import TensorSpec
 
 # hidden, layers, heads, kv_heads, head_dim, ffn, vocab
 SHAPES = {
+    "mini": (64, 2, 16, 4, 8, 128, 512),
     "tiny": (256, 4, 8, 2, 32, 1024, 32000),
     "135m": (576, 30, 9, 3, 64, 1536, 49152),
     "1b": (2048, 16, 32, 8, 64, 8192, 128256),
     "3b": (3072, 28, 24, 8, 128, 8192, 128256),
-    "70b": (8192, 80, 64, 8, 128, 28672, 32000),
+    "8b": (4096, 32, 32, 8, 128, 14336, 128256),
+    "70b": (8192, 80, 64, 8, 128, 28672, 128256),
     "405b": (16384, 126, 128, 8, 128, 53248, 128256),
+    # of no model: as many tensors as 1B, in 1, 10 and 100 GB
+    "1gb": (1024, 16, 16, 4, 64, 5504, 128256),
+    "10gb": (4096, 16, 32, 8, 128, 17664, 128256),
+    "100gb": (16384, 16, 128, 8, 128, 46464, 128256),
 }
+NOISE = 16 << 20  # bytes, which are repeated
 
 
 def specs(size: str) -> Iterator[TensorSpec]:
@@ -62,19 +71,31 @@ def normal_noise(nbytes: int) -> bytes:
     return (values.view(np.uint32) >> 16).astype(np.uint16).tobytes()
 
 
-def make_hf(folder: Path, size: str, noise: Callable[[int], bytes] = os.urandom) -> Path:
-    """Write a Hugging Face folder of random bytes, or of what `noise` makes; one that exists is kept."""
+def nbytes(size: str) -> int:
+    """Return the bytes of all tensors of that size."""
+    return sum(spec.nbytes for spec in specs(size))
+
+
+def tensor_count(size: str) -> int:
+    """Return the number of its tensors."""
+    return sum(1 for _ in specs(size))
+
+
+def make_hf(folder: Path, size: str) -> Path:
+    """Write a Hugging Face folder; one that exists is kept."""
     path = folder / "model.safetensors"
     if path.exists():
         return folder
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     layout = safetensors.layout(list(specs(size)), {"format": "pt"})
-    block = noise(16 << 20)
-    with path.open("wb") as file:
+    block = normal_noise(min(NOISE, layout.nbytes // 2 * 2))
+    part = path.with_suffix(".part")  # an interrupted run leaves nothing that looks whole
+    with part.open("wb") as file:
         for start in range(0, layout.nbytes, len(block)):
             file.write(block[: min(len(block), layout.nbytes - start)])
         for offset, data in layout.patches({}):
             file.seek(offset)
             file.write(data)
+    part.rename(path)
     (folder / "config.json").write_text(json.dumps(config(size)))
     return folder

@@ -1,4 +1,4 @@
-"""Whole models as headers and holes: `python -m tests.bench.sparse`, or a part of `make bench`.
+"""Whole models as headers and holes.
 
 A file that is set to its length and never written to takes no room on disk; its header is true, and its weights read as
 zeros. So the names and shapes of 70 to 671 billion parameters can be opened, planned and checked on any machine.
@@ -6,32 +6,23 @@ zeros. So the names and shapes of 70 to 671 billion parameters can be opened, pl
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from ckpt_gui.core.formats import safetensors
 from ckpt_gui.core.tensors import TensorSpec
-from tests.bench import compile_package
 from tests.bench.shapes import SHAPES, config, specs
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A model that is checked.
+    """A model and its files.
 
     Attributes:
-        name: As in the table of known models.
+        name: As in the table of known models, or a size that no model has.
         shards: Files of weights.
         status: Exit status of `check`: the FP8 release of DeepSeek is known, and no weights that can be converted.
     """
@@ -41,8 +32,15 @@ class Shape:
     status: int = 0
 
 
-MODELS = (Shape("Llama-2-70B", 15), Shape("Llama-3.1-405B", 191), Shape("DeepSeek-V3", 163, 1))
-_LLAMAS = {"Llama-2-70B": "70b", "Llama-3.1-405B": "405b"}
+SHARDED = Shape("Llama-3.1-70B", 30)
+MODELS = (SHARDED, Shape("Llama-3.1-405B", 191), Shape("DeepSeek-V3", 163, 1))
+BF16 = Shape("DeepSeek-V3-bf16", 163)
+EIGHT = Shape("Llama-3.1-8B", 4)
+GROWING = (Shape("1 GB", 1), Shape("10 GB", 1), Shape("100 GB", 24))
+_LLAMAS = {
+    "Llama-3.1-8B": "8b", "Llama-3.1-70B": "70b", "Llama-3.1-405B": "405b",
+    "1 GB": "1gb", "10 GB": "10gb", "100 GB": "100gb",
+}  # fmt: skip
 
 
 def tensors(name: str) -> Iterator[TensorSpec]:
@@ -51,8 +49,17 @@ def tensors(name: str) -> Iterator[TensorSpec]:
         size = _LLAMAS[name]
         yield from specs(size)
         yield TensorSpec("lm_head.weight", "bf16", (SHAPES[size][-1], SHAPES[size][0]))
+    elif name == BF16.name:
+        yield from _without_scales(_deepseek())
     else:
         yield from _deepseek()
+
+
+def _without_scales(fp8: Iterator[TensorSpec]) -> Iterator[TensorSpec]:
+    """Yield the tensors of a model as its weights are in bf16: no codes, no scales."""
+    for spec in fp8:
+        if not spec.key.endswith("_scale_inv"):
+            yield TensorSpec(spec.key, "bf16" if spec.dtype == "fp8_e4m3" else spec.dtype, spec.shape)
 
 
 def _deepseek() -> Iterator[TensorSpec]:
@@ -151,51 +158,3 @@ def _shards(all_of_them: Sequence[TensorSpec], count: int) -> Iterator[list[Tens
         part.append(spec)
         done += spec.nbytes
     yield part
-
-
-def seconds(folder: Path, runs: int, status: int) -> float:
-    """Return the median of the wall time of a whole `ckpt-gui check` process.
-
-    Raises:
-        RuntimeError: It ended with another status than expected.
-    """
-    taken = []
-    for _ in range(runs):
-        begun = time.perf_counter()
-        words = [sys.executable, "-m", "ckpt_gui.cli.main", "check", str(folder)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        taken.append(time.perf_counter() - begun)
-        if done.returncode != status:
-            raise RuntimeError(f"check of {folder} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return statistics.median(taken)
-
-
-def table(folder: Path, runs: int) -> Iterator[str]:
-    """Yield the lines of the table."""
-    yield "| sparse files of the size of | tensors | shards | on disk | seen as | `check`, process | aim |"
-    yield "|---|---|---|---|---|---|---|"
-    for model in MODELS:
-        made = make_sparse(folder / model.name, model)
-        info = [os.stat(path) for path in made.iterdir()]
-        count = len(json.loads((made / "model.safetensors.index.json").read_text())["weight_map"])
-        size, real = sum(i.st_size for i in info) / 1e9, sum(i.st_blocks for i in info) * 512 / 1e6
-        taken = seconds(made, runs, model.status)
-        yield (
-            f"| {model.name} | {count:,} | {model.shards} | {real:.0f} MB | {size:,.0f} GB | {taken:.2f} s | ≤ 2 s |"
-        )
-
-
-def main() -> int:
-    """Make the files, measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.sparse", description=__doc__)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench" / "sparse")
-    args = parser.parse_args()
-    compile_package()
-    for line in table(args.folder, args.runs):
-        print(line)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,7 +1,8 @@
-"""Models of very many small tensors, as headers and holes: what the window has to list, not to read."""
+"""Models of very many small tensors: as headers and holes, to be listed; and one file with bytes, to be read."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from tests.bench.sparse import write_holes
 HIDDEN, EXPERT, VOCAB, HEADS, KV_HEADS, HEAD_DIM = 64, 32, 1024, 8, 2, 16
 # about so many tensors → layers, experts
 WIDE = {"100k": (100, 330), "123k": (80, 512), "500k": (320, 518)}
+
+TENSORS = 122_880  # of the file with bytes
+NBYTES = 128  # of each
 
 
 def tensors(size: str) -> Iterator[TensorSpec]:
@@ -57,3 +61,26 @@ def configuration(size: str) -> dict[str, Any]:
 def make_wide(folder: Path, size: str) -> Path:
     """Write a folder of eight shards with an index; one that exists is kept."""
     return write_holes(folder, list(tensors(size)), 8, configuration(size))
+
+
+def count(size: str) -> int:
+    """Return the number of its tensors, without making them: 9 and 3 an expert in each layer, and 3 beside."""
+    layers, experts = WIDE[size]
+    return layers * (9 + 3 * experts) + 3
+
+
+def make_many(path: Path) -> None:
+    """Write a safetensors file of very many small tensors; one that exists is kept."""
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = {
+        f"model.layers.{n // 1024}.mlp.experts.{n % 1024}.gate_proj.weight": {
+            "dtype": "BF16", "shape": [8, NBYTES // 16], "data_offsets": [n * NBYTES, (n + 1) * NBYTES],
+        }
+        for n in range(TENSORS)
+    }  # fmt: skip
+    text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
+    text += b" " * (-len(text) % 8)
+    data = bytes(i * 7 % 251 for i in range(NBYTES)) * TENSORS
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)

@@ -1,34 +1,35 @@
-"""The window's longest stalls: `python -m tests.bench.window`, or `make bench`.
+"""Rows about the window at work: the longest time for which it did not answer, first rows, keys, memory.
 
-Windows are driven without a screen, each scene in a process of its own (see `window_job`). Nobody notices 50 ms. What a
-busy machine takes from the window's thread counts as well, so the time of the processor that this thread itself used in
-the longest gap stands beside it.
+Windows are driven without a screen, each scene in a process of its own (see `window_job`). Nobody notices 50 ms. What
+other processes take from the window's thread on a busy machine is told apart (see `clock`): stalls of ours are the
+rest, its own work and waiting for Python's lock.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import platformdirs
+from tests.bench.bench import Bench
+from tests.bench.process import Sample, told
+from tests.bench.race import PEAK, Aim, Quantity, Race, Round, Task
+from tests.bench.wide import count
 
-from tests.bench.shapes import SHAPES, make_hf, normal_noise
-from tests.bench.wide import WIDE, make_wide
+STALL = 50.0  # ms
+FIRST_ROWS, KEY = 3.0, 0.1  # s
+MEMORY = 1024.0  # MiB
+FIGURES = ("seconds", "stall", "ours", "own", "over", "peak_mib")
+HEAD = ("what goes on", "takes", "longest stall", "ours", "of it own work", "ours over 50 ms", "peak")
+FIRST = "open, to first rows"
+TYPED = ("type ", "filter: ")
 
-AIM = 0.05  # seconds
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Scene:
     """A window that is driven.
 
@@ -36,81 +37,79 @@ class Scene:
         name: As in `window_job`.
         title: What the table calls it.
         words: The files it is about.
+        prepare: Makes them.
+        size: Of the model of very many tensors; empty where values are read.
     """
 
     name: str
     title: str
     words: tuple[str, ...]
+    prepare: Callable[[], None]
+    size: str = ""
 
 
-def scenes(folder: Path, size: str, wide: Sequence[str], only: Sequence[str] | None) -> Iterator[Scene]:
-    """Yield the scenes, all or some, and make their files."""
-    if only is None or set(only) - {"many", "keys"}:
-        yield from _of_values(folder, size, only)
-    for each in wide:
-        made = make_wide(folder / "wide" / each, each)
-        count = len(json.loads((made / "model.safetensors.index.json").read_text())["weight_map"])
-        for name, title in (("many", "tensors"), ("keys", "keys")):
-            if only is None or name in only:
-                yield Scene(name, f"{count:,} {title}", (str(made),))
+def windows(bench: Bench) -> Iterator[Race]:
+    """Yield the rows."""
+    for scene in _scenes(bench):
+        yield Race(
+            f"window-{scene.name}" + (f"-{scene.size}" if scene.size else ""),
+            (Task("ours", partial(_driven, bench, scene)),), tuple(_aims(scene)), scene.prepare, note=phases_table,
+        )  # fmt: skip
 
 
-def _of_values(folder: Path, size: str, only: Sequence[str] | None) -> Iterator[Scene]:
-    """Yield the scenes that read values."""
-    model = make_hf(folder / size / "normal", size, normal_noise)
-    other = folder / size / "other"
-    if not other.exists():
-        shutil.copytree(model, other)
+def _scenes(bench: Bench) -> Iterator[Scene]:
+    files = bench.files
     for name in ("scan", "plots", "export", "compare"):
-        if only is None or name in only:
-            yield Scene(name, size, (str(model), str(other)) if name == "compare" else (str(model),))
+        words = (str(files.hf), str(files.twin)) if name == "compare" else (str(files.hf),)
+        yield Scene(name, f"{name}, {bench.size}", words, files.make_twin if name == "compare" else files.make_hf)
+    for size in ("100k",) if bench.quick else ("100k", "500k"):
+        for name, things in (("many", "tensors"), ("keys", "keys")):
+            title = f"{count(size):,} {things}"
+            yield Scene(name, title, (str(files.wide(size)),), partial(files.make_wide, size), size)
 
 
-def driven(scene: Scene) -> list[dict[str, Any]]:
-    """Drive a window through a scene, with an empty cache; return what was measured of each of its phases."""
+def _aims(scene: Scene) -> Iterator[Aim]:
+    title = f"window, {scene.title}"
+    yield Aim("stall", f"{title}, longest stall of ours", STALL, Quantity("ms", ("longest",), scale=1000), "value")
+    yield Aim("memory", f"{title}, memory", MEMORY, PEAK, "value")
+    if scene.size:
+        yield Aim("rows", f"{title}, first rows after", FIRST_ROWS, Quantity("s", ("first_rows",)), "value")
+        limit = KEY if scene.size == "100k" else None
+        yield Aim("key", f"{title}, slowest key in the filter", limit, Quantity("s", ("key",)), "value")
+
+
+def _driven(bench: Bench, scene: Scene) -> Sample:
+    """Drive a window through a scene, with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CACHE_HOME": cache}
         words = [sys.executable, "-m", "tests.bench.window_job", scene.name, *scene.words]
-        done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
-    return list(json.loads(done.stdout.splitlines()[-1]))
+        sample, printed = bench.processes.ours(words, {"XDG_CACHE_HOME": cache})
+    return sample | flat(told(printed))
 
 
-def lines(scene: Scene, runs: int) -> Iterator[str]:
-    """Yield the lines of a scene: medians over some runs."""
-    found = [driven(scene) for _ in range(runs)]
-    for phases in zip(*found, strict=True):
-        seconds, stall, own, over = (
-            statistics.median(phase[name] for phase in phases) for name in ("seconds", "stall", "own", "over")
+def flat(phases: Sequence[Mapping[str, Any]]) -> Sample:
+    """Return what was measured of phases as figures: the worst of all, and each under its title."""
+    sample: Sample = {f"{phase['title']}|{name}": float(phase[name]) for phase in phases for name in FIGURES}
+    keys = [phase["seconds"] for phase in phases if phase["title"].startswith(TYPED)]
+    rows = [phase["seconds"] for phase in phases if phase["title"] == FIRST]
+    return sample | {
+        "longest": max(phase["ours"] for phase in phases),
+        "peak_mib": max(phase["peak_mib"] for phase in phases),
+        **({"key": max(keys)} if keys else {}),
+        **({"first_rows": max(rows)} if rows else {}),
+    }
+
+
+def phases_table(rounds: Sequence[Round]) -> str:
+    """Return the medians of each phase as markdown."""
+    samples = [each["ours"] for each in rounds]
+    titles = [name.removesuffix("|seconds") for name in samples[0] if name.endswith("|seconds")]
+    lines = [HEAD, ("---",) * len(HEAD)]
+    for title in titles:
+        seconds, stall, ours, own, over, peak = (
+            statistics.median(sample[f"{title}|{name}"] for sample in samples) for name in FIGURES
         )
-        peak = max(phase["peak_mib"] for phase in phases)
-        verdict = "met" if stall <= AIM else "MISSED"
-        yield (
-            f"| {scene.title} | {phases[0]['title']} | {seconds:.2f} s | {1000 * stall:.0f} ms "
-            f"| {1000 * own:.0f} ms | {over:.0f} | {verdict} | {peak:.0f} MiB |"
-        )
-
-
-def table(folder: Path, size: str, runs: int, wide: Sequence[str], only: Sequence[str] | None = None) -> Iterator[str]:
-    """Yield the lines of the table, of some scenes or of all."""
-    yield "| file | what goes on | takes | longest stall | of it own work | stalls over 50 ms | ≤ 50 ms | peak |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for scene in scenes(folder, size, wide, only):
-        yield from lines(scene, runs)
-
-
-def main() -> int:
-    """Make the files, measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.window", description=__doc__)
-    parser.add_argument("--size", choices=SHAPES, default="1b")
-    parser.add_argument("--wide", choices=WIDE, nargs="*", default=["123k", "500k"])
-    parser.add_argument("--scene", nargs="*", help="only these scenes, such as keys")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
-    args = parser.parse_args()
-    for line in table(args.folder, args.size, args.runs, args.wide, args.scene):
-        print(line, flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+        lines.append(
+            (title, f"{seconds:.2f} s", *(f"{1000 * each:.0f} ms" for each in (stall, ours, own)), f"{over:.0f}",
+             f"{peak:.0f} MiB")
+        )  # fmt: skip
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

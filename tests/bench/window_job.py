@@ -1,10 +1,6 @@
-"""A window that is driven in a process of its own, and how long its thread did nothing for the user meanwhile.
+"""A window that is driven in a process of its own, and how long its thread did nothing for the user (see `clock`).
 
-A timer of 5 ms ticks on the thread of the window. Whatever keeps the thread from it keeps it from keys and the mouse as
-well: the longest time between two ticks is the longest stall, whether the thread worked itself, waited for Python's
-lock, or was not given a processor. `own` is the processor's time that the thread itself used in that gap.
-
-With `--blame` another thread looks, and writes to stderr what the thread of the window was doing in gaps over 50 ms.
+With `--blame` it writes to stderr who kept the window from working.
 """
 
 from __future__ import annotations
@@ -12,103 +8,20 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
-import time
-import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from PySide6.QtCore import QEventLoop, Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QScrollBar
 
 from ckpt_gui.gui.app import application, tune
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
-from tests.bench.job import peak_mib
-
-TICK = 5  # milliseconds
-PATIENCE = 900.0  # seconds for a phase
-LIMIT = 0.05  # seconds that are nobody's fault
-
-
-@dataclass
-class Phase:
-    """What was measured while something went on.
-
-    Attributes:
-        title: What went on.
-        seconds: How long.
-        stall: The longest time between two ticks, in seconds, less the time that a tick waits for anyway.
-        own: Time of the processor that the window's thread used in that gap.
-        over: Gaps over 50 ms.
-        peak_mib: The most memory that the process has held by then.
-    """
-
-    title: str
-    seconds: float = 0.0
-    stall: float = 0.0
-    own: float = 0.0
-    over: int = 0
-    peak_mib: float = 0.0
-
-
-class Clock:
-    """Runs the event loop until something is so, and measures the gaps."""
-
-    def __init__(self, *, blame: bool) -> None:
-        self.phases: list[Phase] = []
-        self._last = self._used = 0.0
-        self._timer = QTimer(interval=TICK, timerType=Qt.TimerType.PreciseTimer)
-        self._timer.timeout.connect(self._tick)
-        if blame:
-            threading.Thread(target=self._blame, args=(threading.get_ident(),), daemon=True).start()
-
-    def run(self, title: str, act: Callable[[], Any], done: Callable[[], bool], least: float = 0.0) -> Phase:
-        """Act, then let the window work until it is done, and for a while at least."""
-        phase = Phase(title)
-        self.phases.append(phase)
-        loop = QEventLoop()
-        begun = time.perf_counter()
-
-        def look() -> None:
-            taken = time.perf_counter() - begun
-            if taken > PATIENCE:
-                raise TimeoutError(f"{title} was not done after {PATIENCE:.0f} seconds")
-            if taken > least and done():
-                loop.quit()
-
-        self._timer.timeout.connect(look)
-        self._last, self._used = time.perf_counter(), time.thread_time()
-        self._timer.start()
-        act()
-        loop.exec()
-        self._timer.timeout.disconnect(look)
-        self._timer.stop()
-        phase.seconds, phase.peak_mib = time.perf_counter() - begun, peak_mib()
-        return phase
-
-    def _tick(self) -> None:
-        now, used = time.perf_counter(), time.thread_time()
-        gap, phase = now - self._last - TICK / 1000, self.phases[-1]
-        if gap > phase.stall:
-            phase.stall, phase.own = gap, used - self._used
-        phase.over += gap > LIMIT
-        self._last, self._used = now, used
-
-    def _blame(self, thread: int) -> None:
-        """Write what a thread does when it has not ticked for long. Looks 100 times a second."""
-        while True:
-            time.sleep(0.01)
-            late = time.perf_counter() - self._last
-            if self._timer.isActive() and late > LIMIT:
-                frames = traceback.extract_stack(sys._current_frames()[thread])
-                own = [f for f in frames if "ckpt_gui" in f.filename or "matplotlib" in f.filename]
-                where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in own[::-1][:7])
-                sys.stderr.write(f"{self.phases[-1].title}: {1000 * late:.0f} ms in {where}\n")
+from tests.bench.clock import Clock
 
 
 def opened(clock: Clock, window: MainWindow, path: str) -> None:
