@@ -7,10 +7,10 @@ every byte. Writes nothing.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ckpt_gui import dataclasses
 from ckpt_gui.cli import many
 from ckpt_gui.cli.edit_options import decide
 from ckpt_gui.cli.options import add_model_options, belonging, count, place, policy, protected, report_file, size

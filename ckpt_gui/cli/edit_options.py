@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB

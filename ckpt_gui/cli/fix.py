@@ -7,11 +7,11 @@ refused, fails or is stopped leaves nothing behind.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from ckpt_gui import dataclasses
 from ckpt_gui.cli import many
 from ckpt_gui.cli.edit_options import add_metadata_option, decide
 from ckpt_gui.cli.fix_output import announce, left_sentence, refusal, refuse, tell_written, write_report

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 from collections.abc import Sequence
 from typing import NoReturn
 
+from ckpt_gui import dataclasses
 from ckpt_gui.cli.edit_options import add_edit_options
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.cli.stats_view import View, Work, number
 from ckpt_gui.cli.terminal import width
 from ckpt_gui.core.plan import Plan

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.cli.terminal import Progress, Stop
 from ckpt_gui.core.text import Line
+from ckpt_gui.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ckpt_gui.core.adapters import LORA, PREFIX, TOKENS, Adapter, Lora, Tokens, scaled
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass, replace
 
 _PEFT = re.compile(
     r"(?P<module>.+)\.(?:(?P<part>lora_[AB])(?:\.(?P<name>[^.]+))?\.(?P<what>weight|bias)"

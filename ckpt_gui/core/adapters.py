@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass, field, replace
 
 PREFIX = "base_model.model."  # PEFT's, before every name
 LORA, TOKENS = "LORA", "TRAINABLE_TOKENS"  # kinds (`peft_type`) that are merged here

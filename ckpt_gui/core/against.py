@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.compare import (
     Comparison,
@@ -31,6 +30,7 @@ from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
+from ckpt_gui.dataclasses import dataclass
 
 Progress = Callable[[str, int, int], None]
 

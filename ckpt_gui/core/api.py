@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError

@@ -6,11 +6,10 @@ is certain is decided by the same export that the window and `fix` make: nothing
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.api import compared, read_base
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
@@ -23,6 +22,7 @@ from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import plural
+from ckpt_gui.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from ckpt_gui.core.writer import WriteResult

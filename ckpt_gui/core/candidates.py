@@ -6,7 +6,6 @@ nearly right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ckpt_gui.core.diff import Diff, Row
@@ -16,6 +15,7 @@ from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import indices, safe_text
 from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 MOST = 20
 LOOKED_AT = 2000  # names that are compared letter by letter

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.meta_config import META_DIMS
 from ckpt_gui.core.model_config import HF_DIMS
+from ckpt_gui.dataclasses import dataclass
 
 _NAMES = re.compile(r"`([^`]+)`")
 _WORDS = re.compile(r"\w+")

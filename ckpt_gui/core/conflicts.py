@@ -7,7 +7,6 @@ work out. Where only another file helps there is none, and the finding's own wor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from ckpt_gui.core.edits import Rename
@@ -21,6 +20,7 @@ from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.renames import changes
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass, replace
 
 MOST = 6  # tensors, rules or sections that are offered one by one
 

@@ -6,8 +6,7 @@ scheme.
 
 from __future__ import annotations
 
-import dataclasses
-
+from ckpt_gui import dataclasses
 from ckpt_gui.core.entry import Entry, carried, changing
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.mxfp4_ops import DecodeMxfp4

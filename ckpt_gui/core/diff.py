@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Literal
 
@@ -19,6 +18,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.check import expected_slots, stored_name
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass, replace
 
 State = Literal[
     "same", "renamed", "transform", "tied", "dtype", "differs", "shape", "missing", "extra", "aside", "error",

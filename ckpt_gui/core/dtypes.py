@@ -5,7 +5,7 @@ Sources of the names: safetensors 0.8 (`tensor.rs`), torch 2.13 (`torch.<name>` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ out. Nothing here touches a file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ckpt_gui.dataclasses import dataclass
 
 RenameKind = Literal["key", "template", "regex"]
 RENAME_KINDS: tuple[RenameKind, ...] = ("key", "template", "regex")

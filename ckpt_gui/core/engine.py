@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from pathlib import Path
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.shards import STOP, ShardJob, ShardResult, run_shard, write_shard

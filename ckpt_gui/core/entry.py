@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 
 from ckpt_gui.core.bulk import build
 from ckpt_gui.core.exprs import Expr, Made, leaves, ops_of
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ in the README) and a sentence that says what, where, and what to do.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from ckpt_gui import dataclasses
+from ckpt_gui.dataclasses import dataclass
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.edits import FieldEdit
@@ -11,6 +10,7 @@ from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.plan import Dropped, Plan, Step
+from ckpt_gui.dataclasses import dataclass, field
 
 GB = 10**9
 

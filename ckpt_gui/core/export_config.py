@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.config_write import hf_config, meta_params, with_flag
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.export import Export, Target

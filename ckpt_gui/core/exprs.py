@@ -8,13 +8,13 @@ again is the stored tensor, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.ops import Op, RopePermute, Shape, Stream
 from ckpt_gui.core.part_ops import Concat, Pick, Stack, Take
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 ALIGNED = 4096  # no alignment above that is told
 

@@ -13,7 +13,6 @@ import os
 import threading
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from ckpt_gui.core.meter import Meter, run_jobs
 from ckpt_gui.core.ops import Stream
 from ckpt_gui.core.out_files import OutFile, Part
 from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 BLOCK = 256 << 10  # fits a core's cache beside its checksum and its copy: measured faster than 1 MiB
 LARGE = 1 << 20  # bytes from which a tensor is copied by the system

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
 from ckpt_gui.core.part_streams import seen_as
 from ckpt_gui.core.symbols import Symbol, size_of, symbols_of
+from ckpt_gui.dataclasses import dataclass
 
 CHANNELS = 3  # of an image: red, green, blue
 _MOST_TILES = 64  # what no model comes near

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.tensors import Reader, Source, TensorRef
 

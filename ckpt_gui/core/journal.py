@@ -6,16 +6,15 @@ verified. Nothing is believed unseen: a file that is kept is read again and comp
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.fill import Filled
 from ckpt_gui.core.keys import safe_text
@@ -23,6 +22,7 @@ from ckpt_gui.core.leftovers import Leftover, abandoned
 from ckpt_gui.core.shards import ShardJob, ShardResult, job_digest, source_digest
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.version import version
+from ckpt_gui.dataclasses import dataclass
 
 NAME = ".ckpt-gui-journal"
 _SCHEMA = 1

@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
@@ -26,6 +25,7 @@ from ckpt_gui.core.key_numbers import (
     with_ranges,
 )  # fmt: skip
 from ckpt_gui.core.row_tree import CODE, FIRST, Node, RowTree, Twins
+from ckpt_gui.dataclasses import dataclass
 
 MOST_PREPARED = 2_000  # names that are looked at before they are shown
 MOST_PLACES = 1 << 20  # that are looked through for those that are lacking

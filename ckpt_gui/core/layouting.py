@@ -7,7 +7,6 @@ written, and the export says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.entry import Entry, renamed_all
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -20,6 +19,7 @@ from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, te
 from ckpt_gui.core.passes.check import stored_key, stored_keys
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
+from ckpt_gui.dataclasses import dataclass
 
 
 def to_layout(

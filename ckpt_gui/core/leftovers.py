@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.target_folder import OLD, PREFIX, SUFFIX, existing_parent
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

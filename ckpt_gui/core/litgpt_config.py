@@ -8,12 +8,12 @@ are, whether the embedding is scaled); by the beginning of the name it chooses n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.model_config import ModelConfig
+from ckpt_gui.dataclasses import dataclass, field
 
 NAME = "model_config.yaml"
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE, num_bytes
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
+from ckpt_gui.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.remote.watch import adopt, current
+from ckpt_gui.dataclasses import dataclass, field
 
 Progress = Callable[[str, int, int], None]
 

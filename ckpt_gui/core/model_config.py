@@ -9,11 +9,11 @@ loses nothing it does not understand. Source: transformers 4.57 and 5 `configura
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.openai_config import is_openai, to_hugging_face
+from ckpt_gui.dataclasses import dataclass, field
 
 # Our name ← names in config.json, in order of preference.
 HF_DIMS: dict[str, tuple[str, ...]] = {

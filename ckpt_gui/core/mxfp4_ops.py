@@ -9,12 +9,12 @@ OpenAI gpt-oss `gpt_oss/torch/weights.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
+from ckpt_gui.dataclasses import dataclass
 
 GROUP = 32  # numbers that share a scale
 _PACKED = GROUP // 2  # bytes of their codes

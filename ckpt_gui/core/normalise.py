@@ -6,10 +6,10 @@ what tensor-parallel ranks hold alike), and can be cancelled; its result goes in
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.exprs import Made, stream_of

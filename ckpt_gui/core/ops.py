@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from ckpt_gui.core.dtypes import BY_NAME, num_bytes
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Reader, Source, SourceFile, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -27,6 +26,7 @@ from ckpt_gui.core.formats.torch_values import StateDict
 from ckpt_gui.core.joined import FOLDER as ADAPTER_FOLDER
 from ckpt_gui.core.rank_cut import cut
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
+from ckpt_gui.dataclasses import dataclass
 
 _INDEX = {"safetensors": "model.safetensors.index.json", "torch": "pytorch_model.bin.index.json"}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.entry import Entry
@@ -16,6 +15,7 @@ from ckpt_gui.core.file_map import FileUse, file_uses
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.roles import EMBEDDING, HEAD, PARTS, Role, role_of
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 MOST = 10
 BLOCK_4BIT = 64  # weights that share a scale in the usual 4-bit formats (bitsandbytes' default)

@@ -8,19 +8,19 @@ Only schemes whose names and shapes leave no doubt are decoded. Sources: OCP mic
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.slices import Index, read_part
 from ckpt_gui.core.stats.elements import nibbles, pattern_values
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 Array = NDArray[Any]
 SIDE = 128  # rows and columns that share a scale in DeepSeek's FP8

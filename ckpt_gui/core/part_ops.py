@@ -8,13 +8,13 @@ streams (see `part_streams`), so nothing is held in memory but the blocks in wor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Shape, Stream
 from ckpt_gui.core.part_streams import ColumnsStream, RowsStream, SliceStream
 from ckpt_gui.core.symbols import EQUAL, Dims, Symbol, size_of, symbols_of
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
+
+from ckpt_gui.dataclasses import dataclass
 
 LONGEST_PATTERN = 200  # characters
 LONGEST_NAME = 300  # characters; a longer name fits no pattern

@@ -7,16 +7,16 @@ into an `Export` in a layout's own names.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
+from ckpt_gui.dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     from ckpt_gui.core.families.generic import Saved

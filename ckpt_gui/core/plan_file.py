@@ -6,12 +6,12 @@ anybody, so every value is looked at: nothing is guessed, and an unknown field i
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.edits import RENAME_KINDS, FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target

@@ -5,9 +5,8 @@ They are a value beside the source: the same source, config and policy always gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ckpt_gui.core.edits import FieldEdit, Rename
+from ckpt_gui.dataclasses import dataclass
 
 TIE_CHOICES = ("auto", "keep", "drop", "copy", "none")
 

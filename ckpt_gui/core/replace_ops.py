@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ head count.
 
 from __future__ import annotations
 
-import dataclasses
 from functools import reduce
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.adapter_layouts import CONFIG as ADAPTER_CONFIG
 from ckpt_gui.core.adapter_layouts import adapter_layout, convert_adapter
 from ckpt_gui.core.beside import Sidecars

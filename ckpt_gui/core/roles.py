@@ -6,12 +6,12 @@ slot get theirs from their own names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.keys import bind, indices, template
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.dataclasses import dataclass
 
 EMBEDDING, HEAD, EXPERTS, ATTENTION, FEED_FORWARD, NORMS, OTHER = (
     "embedding", "head", "experts", "attention", "feed-forward", "norms", "other",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Shape, Stream
 from ckpt_gui.core.part_streams import RegroupedStream, TransposedStream, seen_as
 from ckpt_gui.core.symbols import Dims, Symbol, size_of, symbols_of
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ckpt_gui.core.errors import CheckpointError
@@ -26,6 +25,7 @@ from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.read_back import verify
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.timing import Laps
+from ckpt_gui.dataclasses import dataclass
 
 STOP = ".stop"  # in the folder of an export: the jobs that find it give up
 

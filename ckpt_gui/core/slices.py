@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.stats import decode
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 MOST_READ = 64 << 20  # bytes at once, where elements lie far apart in a row
 _PART = re.compile(r"\s*(-?\d{1,18})?\s*(?:(:)\s*(-?\d{1,18})?\s*(?:(:)\s*(\d{1,18})?\s*)?)?")

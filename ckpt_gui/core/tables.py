@@ -9,7 +9,6 @@ import csv
 import io
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.keys import safe_text
@@ -17,6 +16,7 @@ from ckpt_gui.core.overview import Overview
 from ckpt_gui.core.scan import Scan, Strip
 from ckpt_gui.core.stats import CastStats, HeatMap, Histogram, PairStats, RowDifferences, TensorStats
 from ckpt_gui.core.values import Values
+from ckpt_gui.dataclasses import dataclass
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _FIGURES = (

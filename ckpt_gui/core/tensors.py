@@ -9,20 +9,20 @@ the process, while a short `pread` is an error that can be told (see README, "Re
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Extra, Sidecars
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
+from ckpt_gui.dataclasses import dataclass, field
 
 DISK_BLOCK = 4096  # bytes of a block that files can share
 ENDLESS = 1 << 30  # bytes from which a view may be an endless one

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 
 FILES = ("tokenizer.json", "vocab.json")
 MOST_BYTES = 64 << 20

@@ -6,12 +6,12 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.filtering import Query, Subject, subject
 from ckpt_gui.core.key_families import FamilyTree
 from ckpt_gui.core.row_tree import CODE, FIRST, RowTree, find_twins
+from ckpt_gui.dataclasses import dataclass, field
 
 # States that `next difference` stops at.
 DIFFERENT = frozenset({"error", "missing", "shape", "extra", "differs", "transform", "renamed", "dtype"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
 from ckpt_gui.core.tensors import Blocks
+from ckpt_gui.dataclasses import dataclass
 
 _FLOAT = 4  # bytes of an fp32
 

@@ -6,7 +6,6 @@ tensors beside it, codes are shown as the weights that they stand for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from ckpt_gui.core.packed import packed
 from ckpt_gui.core.slices import Index, parse_index, read_part
 from ckpt_gui.core.stats import no_figures
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 __all__ = ["MOST", "Index", "Values", "parse_index", "read_values", "shape_of"]
 

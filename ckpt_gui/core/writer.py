@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from ckpt_gui.core.target_folder import (
 )
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.timing import Laps
+from ckpt_gui.dataclasses import dataclass, field, replace
 
 REPORT = "EXPORT_REPORT.json"
 Progress = Callable[[str, int, int], None]

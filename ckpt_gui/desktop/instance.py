@@ -14,9 +14,10 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ckpt_gui.dataclasses import asdict, dataclass
 
 if TYPE_CHECKING:
     import socket

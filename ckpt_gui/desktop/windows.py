@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from ckpt_gui.dataclasses import dataclass
 
 APP_ID = "ckpt_gui.CkptGui"  # groups the windows in the task bar, whatever started them
 CLASSES = r"Software\Classes"

@@ -6,13 +6,13 @@ A new action is one line here and one method of `Commands`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
 
 WHY = "why"  # property of an action: a sentence that says why it can not be used now

@@ -5,12 +5,12 @@ A row is a frozen value; whatever happens to it makes a new one. Nothing here kn
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.batch import Verdict, judge, load_plan, write_certain
 from ckpt_gui.core.batch_names import distinct, short_names, target_folders
 from ckpt_gui.core.errors import Cancelled

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QUndoStack
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.export import Target

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.wording import LAYOUTS
 
 _TIES = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtWidgets import QFileDialog, QMenu
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.candidates import Candidate, rule_for
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.edits import FieldEdit, Rename

@@ -7,18 +7,18 @@ times a second. Exports have threads of their own: opening a checkpoint never wa
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, Signal
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.remote.watch import watching
+from ckpt_gui.dataclasses import dataclass
 
 PROGRESS_INTERVAL = 0.05
 Work = Callable[["Job"], Any]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import mark
 
 _LIGHT = {

@@ -8,11 +8,11 @@ then, and follows the session's signals from there on; what takes long it works 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from PySide6.QtWidgets import QWidget
 
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.panels.tree_panel import TreePanel
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.after import diff_after
 from ckpt_gui.core.against import Against
 from ckpt_gui.core.diff import Diff, diff_expected
@@ -21,6 +20,7 @@ from ckpt_gui.core.retarget import retarget, with_base
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.core.tree_places import tree_places
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.beside_rows import beside_rows

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan_file import plan_text
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.text import plural
+from ckpt_gui.dataclasses import asdict, dataclass, fields
 from ckpt_gui.gui.fix_command import joined
 from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.pages import HasParts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.plots.base import FLOOR, Plot, colour_legend, headroom, lifted, open_frame, plain, titled
 
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.families.registry import BY_NAME, FAMILIES, LAYOUTS, for_model_type
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ckpt_gui.core.rank_cut import refuse_ranks
 from ckpt_gui.core.report import check_json
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
+from ckpt_gui.dataclasses import replace
 from tests import builders
 from tests.core import models
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.stats import pair_stats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -16,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import load_file, save_file
 
-from ckpt_gui import normalise, open_checkpoint, write
+from ckpt_gui import dataclasses, normalise, open_checkpoint, write
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.scan import scan
 from ckpt_gui.gui.main_window import MainWindow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.scan import Strip
 from ckpt_gui.core.stats import cast_stats, heat_map, pair_stats, tensor_stats

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
 from ckpt_gui.core.compare.result import Row, State, Stored
 from ckpt_gui.core.folding import fold_names, folded
 from ckpt_gui.core.keys import indices, template
+from ckpt_gui.dataclasses import dataclass
 
 _NUMBERS = re.compile(r"\.\d+(?=[.`])")
 

@@ -8,7 +8,6 @@ one behind the other. Each is tried on a tensor whose values differ, and holds o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from ckpt_gui.core.ops import RopePermute, Stream, read_any
 from ckpt_gui.core.part_ops import Concat, Take
 from ckpt_gui.core.shape_ops import Regroup, Transpose
 from ckpt_gui.core.symbols import EQUAL
+from ckpt_gui.dataclasses import dataclass
 
 _HEADS = {"q_proj": "heads", "k_proj": "kv_heads"}
 _QKV = ("heads*head_dim", "kv_heads*head_dim", "kv_heads*head_dim")

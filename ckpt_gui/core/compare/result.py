@@ -6,16 +6,16 @@ tensors. States are symmetrical: those of (B, A) are those of (A, B) with `only-
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.dataclasses import dataclass, field
 
 State = Literal[
     "only-a", "only-b", "shape", "vocab", "untied", "differs", "swapped", "permuted", "renamed", "cast", "dtype",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.compare.result import Row
 from ckpt_gui.core.keys import indices, natural, template
+from ckpt_gui.dataclasses import dataclass
 
 ENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _STILL = ("equal", "cast", "tied")  # values compared, and the same

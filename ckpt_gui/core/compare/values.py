@@ -10,7 +10,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 from ckpt_gui.core.compare.blocks import Asked, Watch, in_one_type, in_types, same, to_measure
 from ckpt_gui.core.compare.measure import measure
@@ -22,6 +21,7 @@ from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.remote.watch import adopt, current
+from ckpt_gui.dataclasses import dataclass, field
 
 COMPARED = ("fits", "dtype", "renamed", "vocab", "untied", "tied")  # states that values can tell more of
 STOPPED = "the comparison was stopped"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ckpt_gui.dataclasses import dataclass
 
 KINDS: Mapping[str, str] = MappingProxyType({
     "A": "Damaged, cut short, or not a checkpoint",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.explain.cause import KINDS, Cause, Step
@@ -18,6 +17,7 @@ from ckpt_gui.core.explain.parts import PARTS
 from ckpt_gui.core.explain.sizes import SIZES
 from ckpt_gui.core.explain.writing import WRITING
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 
 CAUSES: tuple[Cause, ...] = (
     *DAMAGED, *HEADS, *PARTS, *LORA, *NAMES, *SIZES, *LOADING, *WRITING,

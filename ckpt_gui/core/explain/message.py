@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+
+from ckpt_gui.dataclasses import dataclass
 
 LIMIT = 1 << 20  # characters
 MOST_KEYS = 20_000

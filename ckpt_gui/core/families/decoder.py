@@ -8,11 +8,11 @@ keeps q, k and v in one tensor, and in which order it has their rows (see `decod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from ckpt_gui.core.families.rule_schema import Rule, Split
 from ckpt_gui.core.families.schema import Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.ops import Op, RopePermute
+from ckpt_gui.dataclasses import dataclass, replace
 
 LAYER = "model.layers.{layer}."
 Q, KV, H, F = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn"

@@ -7,10 +7,9 @@ Sources: Meta llama3 `model.py`; torchtune 0.6.1 `models/convert_weights.py`; li
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import CACHED, COMPUTED, FUSED, LAYER, Naming
 from ckpt_gui.core.families.schema import BY_SHAPE, Ignored
+from ckpt_gui.dataclasses import replace
 
 _META_TOP = {"model.embed_tokens": "tok_embeddings", "model.norm": "norm", "lm_head": "output"}
 _META_PARTS = {

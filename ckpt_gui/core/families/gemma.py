@@ -10,8 +10,6 @@ change 2853 (0.6.1 takes the two norms of the feed-forward part for each other);
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import (
     ATTENTION,
     EMBEDDING,
@@ -25,6 +23,7 @@ from ckpt_gui.core.families.decoder import (
 )
 from ckpt_gui.core.families.decoder_names import GOOGLE, LITGPT, LITGPT_FOUR_NORMS, TORCHTUNE
 from ckpt_gui.core.families.schema import Family, Layout, Oracle, Slot
+from ckpt_gui.dataclasses import replace
 
 _LINEAR = (*ATTENTION, *biases(ATTENTION, "attention_bias"))
 _FOUR_NORMS = (

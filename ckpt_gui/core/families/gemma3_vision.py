@@ -10,13 +10,12 @@ saved by both. litgpt holds the text model alone (0.5.11 `copy_weights_gemma_3`)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import biases
 from ckpt_gui.core.families.decoder_names import LITGPT, LITGPT_FOUR_NORMS
 from ckpt_gui.core.families.gemma import GEMMA3
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Layout, Oracle, Slot, hf_layout
+from ckpt_gui.dataclasses import replace
 
 _TOWER = "vision_tower.vision_model."
 _BLOCK = _TOWER + "encoder.layers.{block}."

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +24,7 @@ from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot
 from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.dataclasses import dataclass, replace
 
 TIMEOUT = 300.0  # seconds: importing transformers alone takes some on a slow disk
 MOST_TENSORS = 2_000_000

@@ -6,11 +6,10 @@ Sources: gguf-py `tensor_mapping.py` (names), llama.cpp `convert_hf_to_gguf.py` 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import Naming
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.schema import Family, Ignored, Layout
+from ckpt_gui.dataclasses import replace
 
 NAME = "gguf"
 ROPE_FACTORS = "rope_freqs.weight"

@@ -7,11 +7,10 @@ which it is. nanoGPT trains without biases unless it is told to; Hugging Face ha
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.shape_ops import Transpose
+from ckpt_gui.dataclasses import replace
 
 _L, _H, _F = "transformer.h.{layer}.", "hidden", "ffn"
 # The matrices as Hugging Face has them: (name, inputs, outputs).

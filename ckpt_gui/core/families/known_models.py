@@ -12,8 +12,9 @@ Mistral-Nemo-Base-2407. A test counts their parameters and compares with what th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from ckpt_gui.dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ Sources: Meta `llama3/llama/model.py`; transformers `modeling_llama.py`, `conver
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import ATTENTION, EMBEDDING, FINAL_NORM, GATED_MLP, HEAD, biases, hugging_face, norm
 from ckpt_gui.core.families.decoder_names import GPT_FAST, LITGPT, META, TORCHTITAN, TORCHTUNE
 from ckpt_gui.core.families.schema import Family, Oracle
+from ckpt_gui.dataclasses import replace
 
 SLOTS = (
     EMBEDDING,

@@ -11,13 +11,12 @@ transformers 4.57 `modeling_llama4.py`, `convert_llama4_weights_to_hf.py`; Meta 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.rule_schema import Rule, Split
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.shape_ops import Reshape, Transpose
 from ckpt_gui.core.symbols import EQUAL
+from ckpt_gui.dataclasses import replace
 
 _L, _FF = "model.layers.{layer}.", "model.layers.{layer}.feed_forward."
 _T, _M = "decoder.layers.{layer}.", "layers.{layer}."

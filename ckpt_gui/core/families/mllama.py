@@ -10,13 +10,12 @@ torchtune 0.6.1 `models/llama3_2_vision/_convert_weights.py`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.numbering import CROSS, SELF
 from ckpt_gui.core.families.rule_schema import Rule, Split
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
 from ckpt_gui.core.image_ops import Patches, TilePlaces
 from ckpt_gui.core.ops import Op, RopePermute
+from ckpt_gui.dataclasses import replace
 
 _L, _V = "language_model.model.layers.{layer}.", "vision_model."
 _LOCAL, _GLOBAL = (

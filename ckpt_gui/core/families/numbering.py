@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.rule_schema import Numbers
 from ckpt_gui.core.families.schema import Family, Layout
 from ckpt_gui.core.keys import anonymous, bind, template
+from ckpt_gui.dataclasses import replace
 
 SELF, CROSS = "self", "cross"
 

@@ -8,8 +8,6 @@ both in Hugging Face's order. Sources: transformers 4.57 `modeling_qwen2.py`, `m
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import (
     ATTENTION,
     EMBEDDING,
@@ -24,6 +22,7 @@ from ckpt_gui.core.families.decoder import (
 )
 from ckpt_gui.core.families.decoder_names import LITGPT, TORCHTITAN, TORCHTITAN_OLD, TORCHTUNE
 from ckpt_gui.core.families.schema import Family, Oracle
+from ckpt_gui.dataclasses import replace
 
 _AROUND = (norm("post_attention_layernorm"), *GATED_MLP, FINAL_NORM, HEAD)
 QWEN2 = (EMBEDDING, norm("input_layernorm"), *ATTENTION, *biases(QKV), *_AROUND)

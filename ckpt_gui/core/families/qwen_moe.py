@@ -6,13 +6,12 @@ Sources: transformers 4.57 `modeling_qwen2_moe.py`, `modeling_qwen3_moe.py`, tra
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.families.decoder import Naming
 from ckpt_gui.core.families.decoder_names import LITGPT, TORCHTITAN, TORCHTITAN_OLD
 from ckpt_gui.core.families.experts import experts, fused
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Oracle, Slot, hf_layout
+from ckpt_gui.dataclasses import replace
 
 _L, _MLP = "model.layers.{layer}.", "model.layers.{layer}.mlp."
 _Q, _KV, _H, _F = "heads*head_dim", "kv_heads*head_dim", "hidden", "ffn"

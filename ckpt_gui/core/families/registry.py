@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from ckpt_gui.core.families import (
     cohere,
@@ -32,6 +31,7 @@ from ckpt_gui.core.families.schema import EXTRA, Family, Layout
 from ckpt_gui.core.families.tasks import stem_of
 from ckpt_gui.core.keys import anonymous, template
 from ckpt_gui.core.ops import Shape
+from ckpt_gui.dataclasses import dataclass, replace
 
 MODULES = (
     *(llama, mixtral, llama4, mllama, qwen, qwen_moe, gemma, gemma3_vision, phi, deepseek, gpt_oss),

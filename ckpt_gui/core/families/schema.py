@@ -7,13 +7,13 @@ symbols; a layout says how else the family is stored, as rules between a stored 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.keys import anonymous, indices, template
 from ckpt_gui.core.symbols import Symbol
+from ckpt_gui.dataclasses import dataclass
 
 EXTRA = "extra"  # the kind of layers that stand behind those that the config counts
 BY_SHAPE = -1  # of `Layout.rank_dims`: the shapes tell

@@ -10,13 +10,13 @@ GenericForTokenClassification), `modeling_gpt2.py`, `modeling_gpt_neox.py`; torc
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Layout, Slot
 from ckpt_gui.core.keys import anonymous
 from ckpt_gui.core.ops import Shape
+from ckpt_gui.dataclasses import dataclass, replace
 
 # What the head is called: by most classes, by GPT-2's and GPT-NeoX's for tokens, by those that answer from a text.
 _HEADS = ("score", "classifier", "qa_outputs")

@@ -6,7 +6,8 @@ It is apart from what the terms mean, so that a text can be edited term by term 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ckpt_gui.dataclasses import dataclass
 
 # What is quoted is one piece, in which two quotes stand for one; an open quote goes on to the end.
 _TOKEN = re.compile(r'(?:[^\s"]|"(?:[^"]|"")*(?:"|\Z))+')

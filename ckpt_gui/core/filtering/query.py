@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ckpt_gui.core.errors import CheckpointError
@@ -12,6 +11,7 @@ from ckpt_gui.core.filtering.lexer import Token, quoted, tokens
 from ckpt_gui.core.filtering.subject import Subject
 from ckpt_gui.core.filtering.values import Value, ValueProblem
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 
 LONGEST = 2000  # characters of a filter text
 

@@ -6,7 +6,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from ckpt_gui.core import patterns
@@ -15,6 +14,7 @@ from ckpt_gui.core.filtering.bounds import BYTES, COUNTS, NONE, Bounds, read_bou
 from ckpt_gui.core.filtering.subject import Subject, expert_of, layer_of
 from ckpt_gui.core.formats.gguf import DECODED
 from ckpt_gui.core.roles import PARTS, part_of
+from ckpt_gui.dataclasses import dataclass, field
 
 _RANK = re.compile(r"([0-9]{1,2})d", re.IGNORECASE)
 _ANY = ("_", "?", "*")

@@ -34,6 +34,7 @@ from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import replace
 
 _OPTIM = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d{1,5})_mp_rank_(\d{1,5})_optim_states\.pt\Z")
 _MODEL = re.compile(r"(?:zero_pp_rank_(\d{1,5})_)?mp_rank_(\d{1,5})_model_states\.pt\Z")
@@ -156,8 +157,6 @@ def _assemble(
 
 def _module_only(folder: str, models: list[Part], ranks: Mapping[int, Part], missing: list[int]) -> Part:
     """Stages 1 and 2 keep the whole model, in the type it was trained in, beside the cut fp32 one."""
-    import dataclasses
-
     for part in ranks.values():
         part.reader.close()
     message = (
@@ -165,7 +164,7 @@ def _module_only(folder: str, models: list[Part], ranks: Mapping[int, Part], mis
         "the fp32 weights cannot be put together. The weights of the model states are whole and shown instead."
     )
     finding = Finding("shard-missing", "error", message, fix="Copy the files of all ranks to get fp32 weights.")
-    return dataclasses.replace(models[0], problems=(finding, *models[0].problems))
+    return replace(models[0], problems=(finding, *models[0].problems))
 
 
 def _optimizer(folder: str, part: Part) -> Mapping[str, Any]:

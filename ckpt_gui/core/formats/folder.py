@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
@@ -17,6 +16,7 @@ from ckpt_gui.core.formats.places import exists, folders_in, is_folder, join, na
 from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
+from ckpt_gui.dataclasses import dataclass
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
 _INSIDE = frozenset(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ckpt_gui.core.beside import Extra
@@ -21,6 +20,7 @@ from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Blocks, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 MAX_PADDING = 4096
 _PLAIN = {0: "fp32", 1: "fp16", 24: "i8", 25: "i16", 26: "i32", 27: "i64", 28: "fp64", 30: "bf16"}

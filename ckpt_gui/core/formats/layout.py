@@ -7,9 +7,9 @@ trailers last, when the checksums are known. A file that was interrupted therefo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ckpt_gui.core.tensors import TensorSpec
+from ckpt_gui.dataclasses import dataclass
 
 Patches = Callable[[Mapping[str, int]], Iterator[tuple[int, bytes]]]
 

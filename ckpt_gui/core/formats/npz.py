@@ -7,12 +7,12 @@ Format: `numpy.lib.format`, versions 1.0 to 3.0.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import math
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.errors import CheckpointError, Finding

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.pickle_global import read_storage
 from ckpt_gui.core.formats.pickle_vm import BadPickleError, PickleLimitError, PickleMachine
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 
 MAX_BYTES = 1 << 30
 _BAD = (IndexError, KeyError, ValueError, TypeError, OverflowError, AttributeError, struct.error)

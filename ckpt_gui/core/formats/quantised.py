@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ckpt_gui.core.dtypes import BY_NAME
@@ -23,6 +22,7 @@ from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.strides import contiguous_strides, normal_strides
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import replace
 
 NAME = "model"
 _WORLD = re.compile(r"(?P<stem>.+?)_world_size_(?P<world>\d{1,5})_rank_(?P<rank>\d{1,5})\.(pt|pth|bin)\Z")

@@ -27,6 +27,7 @@ from ckpt_gui.core.formats.zip_salvage import salvage_zip
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile
+from ckpt_gui.dataclasses import replace
 
 Progress = Callable[[str, int, int], None]
 IsCancelled = Callable[[], bool]
@@ -163,9 +164,7 @@ def _with_rest(error: CheckpointError, kind: str, file: HeldFile, name: str) -> 
 
 
 def _with_problems(part: Part, more: tuple[Finding, ...]) -> Part:
-    import dataclasses
-
-    return dataclasses.replace(part, problems=part.problems + more)
+    return replace(part, problems=part.problems + more)
 
 
 def check_path(path: str) -> None:

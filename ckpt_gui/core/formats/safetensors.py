@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME, BY_SAFETENSORS
@@ -21,6 +20,7 @@ from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import is_encodable
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import DISK_BLOCK, TensorRef, TensorSpec, check_window
+from ckpt_gui.dataclasses import dataclass
 
 # The order of the reference's `Dtype` (tensor.rs, 0.8), narrowest first: it sorts tensors by it, widest first.
 _ORDER = (

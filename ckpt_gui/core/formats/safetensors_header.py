@@ -10,7 +10,6 @@ import gc
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ckpt_gui.core.dtypes import BY_SAFETENSORS
@@ -24,6 +23,7 @@ from ckpt_gui.core.formats.strict_json import BadJsonError, loads, refuse_negati
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 METADATA = "__metadata__"
 FORMATS = ("pt", "tf", "flax", "mlx")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -20,6 +19,7 @@ from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import TensorRef, unique_bytes
+from ckpt_gui.dataclasses import dataclass
 
 WITHOUT_INDEX = "Download it again, or move it away: shards open without one, and fix --to same writes a new one."
 MAX_INDEX = 512 << 20

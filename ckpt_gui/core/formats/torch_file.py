@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.file_errors import show_path
@@ -17,6 +16,7 @@ from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
 from ckpt_gui.core.formats.weights_kind import shards_finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import Reader, TensorRef
+from ckpt_gui.dataclasses import dataclass, field
 
 BLOAT = 1 << 20
 

@@ -21,6 +21,7 @@ from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.torch_values import StorageInfo
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import replace
 
 MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001
@@ -161,8 +162,6 @@ def place_storages(
 
 def lost_tensors(found: TorchFile, file: HeldFile) -> TorchFile:
     """Say which tensors a file that was cut short has lost, in place of how each of them is damaged."""
-    import dataclasses
-
     keys = tuple(key for p in found.problems if p.code == "damaged" for key in p.keys)
     if not keys:
         return found
@@ -172,7 +171,7 @@ def lost_tensors(found: TorchFile, file: HeldFile) -> TorchFile:
     )
     finding = Finding("truncated", "error", message, keys, "Download or copy it again.", blocking=True)
     rest = tuple(p for p in found.problems if p.code != "damaged")
-    return dataclasses.replace(found, problems=(finding, *rest))
+    return replace(found, problems=(finding, *rest))
 
 
 def _fail_truncated(file: HeldFile, needed: int, number: int, count: int) -> NoReturn:

@@ -6,9 +6,9 @@ its classes (`__torch__.…`) lead into `code/` and are never looked up.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.pickle_load import MAX_BYTES, PickleResult, load_pickle

@@ -7,7 +7,6 @@ The walk counts what it visits and stops with a sentence.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ckpt_gui.core.beside import Extra, ForeignObject
@@ -18,6 +17,7 @@ from ckpt_gui.core.formats.torch_geometry import Geometry
 from ckpt_gui.core.formats.torch_values import StateDict, StorageInfo, TensorStub, TorchDType, TorchSize
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass, field
 
 MAX_DEPTH = 100
 MAX_REVISITS = 1 << 18

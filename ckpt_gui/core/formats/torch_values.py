@@ -5,8 +5,9 @@ They stand in the tree of a torch file and are what the pickle writer accepts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from ckpt_gui.dataclasses import dataclass
 
 
 class StorageInfo(NamedTuple):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 
 STORED, DEFLATED = 0, 8
 MAX_RATIO = 200

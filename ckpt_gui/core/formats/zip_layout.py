@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.formats.layout import FileLayout
+from ckpt_gui.dataclasses import dataclass
 
 ALIGNMENT = 64
 _U16, _U32 = 0xFFFF, 0xFFFFFFFF

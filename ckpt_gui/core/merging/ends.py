@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.joined import same_bytes
 from ckpt_gui.core.merging.work import Work
 from ckpt_gui.core.plan import Dropped

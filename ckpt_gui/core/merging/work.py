@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
-
+from ckpt_gui import dataclasses
 from ckpt_gui.core.adapters import Adapter, Lora, Tokens
 from ckpt_gui.core.dtypes import CASTABLE
 from ckpt_gui.core.entry import Entry, carried
@@ -20,6 +18,7 @@ from ckpt_gui.core.passes.check import stored_name
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.replace_ops import Replace
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
+from ckpt_gui.dataclasses import dataclass, field
 
 # Prefixes that one module has had in several versions: in the adapter, in the base.
 _MOVES: tuple[tuple[str, str], ...] = (

@@ -6,11 +6,10 @@ config that names a family without a table is believed: its tensors are not take
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families import generic
 from ckpt_gui.core.families.known import Known
@@ -35,6 +34,7 @@ from ckpt_gui.core.passes.recognise import recognise
 from ckpt_gui.core.passes.recognise import sentence as told
 from ckpt_gui.core.passes.task import with_task
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.dataclasses import replace
 
 MIN_SHARE = 0.5  # below this share of keys that fit, the layout counts as unknown
 

@@ -6,8 +6,6 @@ the family as well, and what is written then states the type, without which tran
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ckpt_gui.core.errors import CheckpointError, Finding, Severity
 from ckpt_gui.core.families.registry import for_class
 from ckpt_gui.core.families.tasks import architecture_of
@@ -19,6 +17,7 @@ from ckpt_gui.core.model_config import ModelConfig, read_config
 from ckpt_gui.core.openai_config import is_openai
 from ckpt_gui.core.passes.gguf import ORIGIN
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.dataclasses import replace
 
 
 def load_config(plan: Plan) -> tuple[ModelConfig | None, tuple[Finding, ...]]:

@@ -8,9 +8,9 @@ are taken once, too. Sources: Meta llama3 `model.py`, fairscale `layers.py`, lla
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.exprs import make

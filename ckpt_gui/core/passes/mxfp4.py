@@ -8,7 +8,6 @@ codes has no scales that fit it, the finding that blocks stays.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.exprs import chain, make, shape_of
@@ -18,6 +17,7 @@ from ckpt_gui.core.ops import Op
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.shape_ops import Transpose
 from ckpt_gui.core.tensors import TensorSpec
+from ckpt_gui.dataclasses import dataclass
 
 _OP = DecodeMxfp4()
 

@@ -7,7 +7,6 @@ never dropped because it is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ckpt_gui.core.entry import Entry, carried, explained_all, renamed_all
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -21,6 +20,7 @@ from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, te
 from ckpt_gui.core.passes.stored_sizes import stored_sizes
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ weights, although its tensors are as large. Two sections that fit alike are the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ckpt_gui.core.entry import carried_all
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import fits, templates
@@ -16,6 +14,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 Section = tuple[str, ...]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ckpt_gui.core.errors import Finding
@@ -20,6 +19,7 @@ from ckpt_gui.core.families.common import common_ignored
 from ckpt_gui.core.families.registry import fits, fits_beside
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.dataclasses import dataclass, field
 
 ANYWHERE: dict[str, str] = {
     "_orig_mod": "torch.compile",

@@ -11,7 +11,6 @@ import http.client
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
 from ckpt_gui.core.keys import safe_text
@@ -19,6 +18,7 @@ from ckpt_gui.core.remote.address import HTTP, real_address, shown
 from ckpt_gui.core.remote.connections import Connections
 from ckpt_gui.core.remote.faults import CHANGED, DOWNLOAD, LATER, SIGN_IN, Fault, of_status
 from ckpt_gui.core.remote.store import Opened, Stat
+from ckpt_gui.dataclasses import dataclass
 
 MAX_WHOLE = 32 << 20  # a file that a server hands out only as a whole is read up to this
 MAX_REDIRECTS = 5

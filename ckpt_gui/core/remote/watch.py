@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     from ckpt_gui.core.remote.blob import Blob

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.plan import Plan, Status
 from ckpt_gui.core.tensors import count_places
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.plan import Plan

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.roles import Role
 from ckpt_gui.core.stats import TensorStats
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

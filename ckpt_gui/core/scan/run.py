@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.entry import Entry, carried
@@ -21,6 +20,7 @@ from ckpt_gui.core.stats import Asked, Progress, SharedWatch, StatsCache, Tensor
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.stats.single import read_tally, without_figures
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 FP16_LARGEST = 65504.0
 

@@ -8,7 +8,6 @@ none. The oldest are removed where they take more than `MOST_BYTES`.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
@@ -16,18 +15,19 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.stats.elements import Array
 from ckpt_gui.core.stats.figures import PairStats
 from ckpt_gui.core.stats.kept import pair_of
 from ckpt_gui.core.stats.tally import tally_for
 from ckpt_gui.core.stats.tally_base import Tally
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass, field
 
 VERSION = 1
 MOST_BYTES = 256 << 20

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ckpt_gui.core.casts import cast
@@ -14,6 +12,7 @@ from ckpt_gui.core.native import kernels
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, decode
 from ckpt_gui.core.stats.reading import Asked, Progress, Watch, blocks
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 LOWEST, HIGHEST = -150, 129  # powers of two between which magnitudes are counted, one bin each; ends take the rest
 

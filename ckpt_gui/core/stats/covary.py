@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.stats.elements import Array, Floats
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ bucket is at most 1/128 of its value wide at any size. It needs no range beforeh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +15,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.native import kernels
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, pattern_values
 from ckpt_gui.core.stats.figures import Histogram
+from ckpt_gui.dataclasses import dataclass
 
 BUCKETS = 1 << 16
 EXACT = "exact: from counts of every value"

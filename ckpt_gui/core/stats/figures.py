@@ -6,8 +6,9 @@ An expanded or overlapping view is figured as the tensor that it is: each elemen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ckpt_gui.dataclasses import dataclass
 
 BINS = 128
 QUANTILES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)

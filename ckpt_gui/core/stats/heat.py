@@ -7,7 +7,6 @@ but the last count as rows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, decode, no_figures
 from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, Watch
 from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.dataclasses import dataclass
 
 SIZE = (256, 256)
 

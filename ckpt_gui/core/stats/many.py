@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.stats.distribution import Distribution, bin_numbers, equal_edges

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.dataclasses import dataclass
 
 Style = Literal["", "title", "heading", "error", "warning", "info", "fix", "quiet", "good"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ckpt_gui.core.adapter_layouts import adapter_layout
 from ckpt_gui.core.adapters import Adapter
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.against import WORDS, Against
 from ckpt_gui.core.compare import Row as Compared
 from ckpt_gui.core.diff import STATES, Diff, Row, State

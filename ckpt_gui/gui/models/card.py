@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ckpt_gui.core.against import Against
 from ckpt_gui.core.errors import Finding, worst_first
@@ -17,6 +16,7 @@ from ckpt_gui.core.passes.unwrap import ANYWHERE, LEADING
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.models.adapter_rows import AdapterRow, adapter_rows
 from ckpt_gui.gui.wording import LAYOUTS, human_count
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ckpt_gui.core.compare import SAME, STATES, WORDS, Fold, Row, State, Stored, fold
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.looks import StateStyle
 from ckpt_gui.gui.wording import figure_text, shape_text
 

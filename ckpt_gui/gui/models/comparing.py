@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.compare import (
     Change,
@@ -24,6 +23,7 @@ from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.compare_rows import Line, lines
 

@@ -6,13 +6,13 @@ Every step that has a command of this program has a button as well; a new flag i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ckpt_gui.core.explain import Step
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.core.text.words import read_bytes
+from ckpt_gui.dataclasses import dataclass
 
 _ONE_FILE = 1 << 40  # shards as large as this are one file in words
 Changes = tuple[tuple[str, object], ...]

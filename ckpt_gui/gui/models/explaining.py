@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from ckpt_gui.core.explain import LIMIT, Explanation, Opened, explain, paths_in
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
+from ckpt_gui.dataclasses import dataclass
 
 EMPTY = "Nothing is sent anywhere: the text is looked up in a table of this program."
 UNKNOWN = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ckpt_gui.core.config_fields import editable_fields
@@ -14,6 +13,7 @@ from ckpt_gui.core.export import Export
 from ckpt_gui.core.meta_config import META_DIMS
 from ckpt_gui.core.model_config import HF_DIMS
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.dataclasses import dataclass
 
 _KEY = re.compile(r"`[^`]*\.[^`]*`")  # a name of a tensor has dots; what its parts are called says nothing of fields
 _WORD = re.compile(r"\w+")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ckpt_gui.core.formats.regular_file import identity_of
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile
+from ckpt_gui.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

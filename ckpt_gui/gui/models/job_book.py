@@ -5,16 +5,16 @@ Widgets show it; the log is the same told as lines. A job that ended well and th
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections import deque
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.pace import Pace
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected
 from ckpt_gui.gui.jobs import End, Job, JobManager
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.dataclasses import dataclass
 
 LARGEST = 5
 MANY = 20_000  # rows of a group that are looked at one by one without a job

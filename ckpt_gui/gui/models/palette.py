@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from ckpt_gui.dataclasses import dataclass
 
 MOST_KEYS = 50  # keys of the checkpoint that are listed at once
 KEYS_BESIDE = 8  # keys below the commands, where nothing says that only keys are meant

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
@@ -11,6 +10,7 @@ from ckpt_gui.core.folding import fold_names, folded
 from ckpt_gui.core.keys import indices, template
 from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.plan import Step
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.wording import capital
 
 # Steps that the user asked for: to tick one off is to take the wish back.

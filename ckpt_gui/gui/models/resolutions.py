@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from ckpt_gui.core.conflicts import Resolution, conflicts
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.plan import Step
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.models.finding_actions import actions_for
 from ckpt_gui.gui.models.rule_list import rule_number
 

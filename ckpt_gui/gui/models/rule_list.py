@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.passes.by_hand import STEP
 from ckpt_gui.core.policy import Policy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.passes.by_hand import STEP
@@ -11,6 +10,7 @@ from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.renames import changes
+from ckpt_gui.dataclasses import dataclass
 
 SHOWN = 3
 _EXPERTS = ("experts", "expert")

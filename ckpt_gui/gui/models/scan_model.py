@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import TensorScan
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import figure_text, shape_text

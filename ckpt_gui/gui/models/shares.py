@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ckpt_gui.core.file_map import FileUse
 from ckpt_gui.core.overview import Load, Overview, Share
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.dataclasses import dataclass
 
 MOST_ROLES = 24  # kinds of matrices that are told one by one
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Literal
+
+from ckpt_gui.dataclasses import dataclass
 
 Mode = Literal["tree", "flat", "families"]
 FAMILIES_FROM = 2_001  # tensors from which on families are shown unless something else is chosen

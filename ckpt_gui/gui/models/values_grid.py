@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.values import Index, read_values
+from ckpt_gui.dataclasses import dataclass
 
 TILE = (64, 32)  # rows and columns that are read together
 

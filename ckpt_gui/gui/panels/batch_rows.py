@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ckpt_gui.core.batch import Verdict
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.units import quoted
 

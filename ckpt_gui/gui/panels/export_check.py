@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ckpt_gui.core.api import compared
@@ -18,6 +17,7 @@ from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.target_folder import check_target, existing_parent
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult, can_resume, write_export
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.snapshot import Snapshot
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.finding_card import coloured

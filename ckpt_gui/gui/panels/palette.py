@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPalette
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.actions import WHY
 from ckpt_gui.gui.models.palette import KEYS_BESIDE, Entry, KeyLookUp, ranked
 from ckpt_gui.gui.panels.parts import label

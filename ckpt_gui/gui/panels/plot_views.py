@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.errors import CheckpointError
@@ -12,6 +11,7 @@ from ckpt_gui.core.scan import Strip, roles_of, scan, strip
 from ckpt_gui.core.stats import StatsCache, cast_stats, heat_map, tensor_stats
 from ckpt_gui.core.tables import Table, cast_table, heat_table, histogram_table, strip_table
 from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.wording import capital
 from ckpt_gui.plots import CastPlot, HistogramPlot, HistogramSide, Plot, StripPlot

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -11,6 +10,7 @@ from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.filtering import FilterError, Query, read_query
 from ckpt_gui.core.row_tree import RowTree
 from ckpt_gui.core.tree import CheckpointIndex, Hits
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.tree_columns import Mode
 

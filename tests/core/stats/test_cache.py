@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.stats import (
     StatsCache,

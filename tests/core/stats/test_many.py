@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.stats import (
     many_stats,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.safetensors import layout
