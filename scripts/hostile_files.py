@@ -21,18 +21,21 @@ TIMEOUT = 120  # a guard against hangs
 RAN = 99  # the child's status when something ran
 
 CHILD = r"""
-import json, os, sys
+import importlib, json, os, pkgutil, sys
 
+import ckpt_gui.core.formats
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.verify import verify_checksums
 from ckpt_gui.core.normalise import understand
 
-import encodings.cp437, encodings.raw_unicode_escape, encodings.unicode_escape
+import ast, encodings.cp437, encodings.raw_unicode_escape, encodings.unicode_escape
 from tests import builders
 from pathlib import Path
 
-warm = Path(sys.argv[2])  # what the readers import late is imported before the watch begins
+for module in pkgutil.iter_modules(ckpt_gui.core.formats.__path__, "ckpt_gui.core.formats."):
+    importlib.import_module(module.name)  # each is imported late, when it is needed: here before the watch begins
+warm = Path(sys.argv[2])  # so is what is imported inside functions
 flat = builders.raw_safetensors({"__metadata__": {"format": "pt"}})
 for data in (builders.state_dict_bytes({}), b"\x80\x02}.", flat):
     warm.write_bytes(data)

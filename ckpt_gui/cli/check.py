@@ -28,7 +28,9 @@ from ckpt_gui.cli.terminal import (
 )
 from ckpt_gui.core.against import Against, against
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.formats import open_checkpoint, read_pointer, verify_checksums, verify_pointer
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.published import read_pointer, verify_pointer
+from ckpt_gui.core.formats.verify import verify_checksums
 from ckpt_gui.core.normalise import normalise, unasked, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report import check_document, check_json, check_page, failure_document, failure_json, sarif

@@ -10,10 +10,10 @@ the process, while a short `pread` is an error that can be told (see README, "Re
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ckpt_gui import dataclasses
@@ -338,7 +338,7 @@ class Source:
         """True if a folder (or an index file in it) was opened."""
         if is_url(self.path):
             return self.path not in {file.path for file in self.files}
-        return Path(self.path).is_dir() or self.path.endswith(".index.json")
+        return os.path.isdir(self.path) or self.path.endswith(".index.json")
 
     def replace(self, **changes: Any) -> Source:
         """Return a copy with some fields changed."""

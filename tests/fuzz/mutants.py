@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.formats import open_checkpoint, verify_checksums
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.verify import verify_checksums
 from tests import builders as b
 from tests.core.formats.test_dcp import save_parts
 from tests.core.formats.test_gguf import PLAIN, gguf

@@ -20,6 +20,7 @@ from ckpt_gui.core.formats.checked import Checked, HasChecksums
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.file_window import FileWindow
 from ckpt_gui.core.formats.files import HeldFile
+from ckpt_gui.core.formats.folder_names import METADATA
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.pickle_load import MAX_BYTES, load_pickle
@@ -32,7 +33,6 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile, TensorRef
 
-METADATA = ".metadata"
 NAME = "model"
 MAX_PARTS = 1 << 22
 MAX_DIMS = 64
@@ -83,12 +83,7 @@ class ChunkPiece:
         return RefPiece(found.reader, found.refs[0])
 
 
-def is_dcp(names: frozenset[str]) -> bool:
-    """True if a folder holds a distributed checkpoint."""
-    return METADATA in names
-
-
-def open_dcp(folder: str, _names: frozenset[str] = frozenset()) -> Part:
+def open_dcp(folder: str) -> Part:
     """Open a distributed checkpoint.
 
     Raises:

@@ -29,24 +29,15 @@ from ckpt_gui.core.formats.deepspeed_rows import (
 from ckpt_gui.core.formats.deepspeed_universal import is_universal, open_universal
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
-from ckpt_gui.core.formats.folder import list_all
+from ckpt_gui.core.formats.folder_names import is_step, model_rank, optimizer_rank
 from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.places import list_all
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import replace
 
-_OPTIM = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d{1,5})_mp_rank_(\d{1,5})_optim_states\.pt\Z")
-_MODEL = re.compile(r"(?:zero_pp_rank_(\d{1,5})_)?mp_rank_(\d{1,5})_model_states\.pt\Z")
-_STEP = re.compile(r"global_step\d{1,12}(_universal)?\Z")
 _KEYS = {2: "single_partition_of_fp32_groups", 3: "fp32_flat_groups"}
-
-
-def is_deepspeed(names: frozenset[str]) -> bool:
-    """True if a folder is a ZeRO checkpoint, or holds some and no model beside them."""
-    plain = any(n.endswith((".safetensors", ".index.json")) or n.startswith("pytorch_model.bin") for n in names)
-    steps = any(map(_STEP.match, names)) and not plain
-    return steps or any(_OPTIM.match(name) or _MODEL.match(name) for name in names)
 
 
 def open_deepspeed(folder: str, names: frozenset[str]) -> Part:
@@ -55,13 +46,13 @@ def open_deepspeed(folder: str, names: frozenset[str]) -> Part:
     Raises:
         CheckpointError: Files of ranks are missing, or they do not fit together.
     """
-    if not any(_OPTIM.match(name) or _MODEL.match(name) for name in names):
+    if not any(optimizer_rank(name) or model_rank(name) for name in names):
         step = _latest(folder, names)
         folder = os.path.join(folder, step)
         names = frozenset(list_all(folder))
-    models = [m.string for m in sorted(filter(None, map(_MODEL.match, names)), key=lambda m: int(m[1] or 0))]
-    states = {int(m[1]): m.string for m in map(_OPTIM.match, sorted(names)) if m}
-    cut = len({int(m[2]) for m in map(_MODEL.match, models) if m})
+    models = [m.string for m in sorted(filter(None, map(model_rank, names)), key=lambda m: int(m[1] or 0))]
+    states = {int(m[1]): m.string for m in map(optimizer_rank, sorted(names)) if m}
+    cut = len({int(m[2]) for m in map(model_rank, models) if m})
     universal = is_universal(folder)
     if not universal:
         _check_names(folder, names, models, cut)
@@ -87,7 +78,7 @@ def _open(folder: str, name: str) -> Part:
 
 def _latest(folder: str, names: frozenset[str]) -> str:
     """Return the checkpoint that `latest` or `latest_universal` names, else the one of the highest step."""
-    steps = sorted((name for name in names if _STEP.match(name)), key=_step)
+    steps = sorted((name for name in names if is_step(name)), key=_step)
     for note in ("latest", "latest_universal"):
         text = _read_note(os.path.join(folder, note)) if note in names else ""
         if text in steps:
@@ -97,8 +88,7 @@ def _latest(folder: str, names: frozenset[str]) -> str:
 
 def _step(name: str) -> tuple[int, bool]:
     """Return the number of a step; of two forms of one step the universal one is less."""
-    match = _STEP.match(name)
-    return int(re.sub(r"\D", "", name)), not (match and match[1])
+    return int(re.sub(r"\D", "", name)), not name.endswith("_universal")
 
 
 def _read_note(path: str) -> str:
@@ -115,7 +105,7 @@ def _check_names(folder: str, names: frozenset[str], models: Sequence[str], cut:
         fix = "Run DeepSpeed's ds_to_universal.py on it: the universal checkpoint that it writes opens here."
         raise CheckpointError("partitioned-state", text, fix=fix, path=folder)
     if not models:
-        count = sum(1 for name in names if _OPTIM.match(name))
+        count = sum(1 for name in names if optimizer_rank(name))
         raise _error(folder, f"it has {count} optimizer states, but no …_model_states.pt that names the parameters")
 
 

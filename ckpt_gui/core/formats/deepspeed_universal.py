@@ -15,8 +15,8 @@ from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, RefPiece, Run
 from ckpt_gui.core.formats.deepspeed_rows import NAME, Shapes, aliases, read_shapes, untrained
 from ckpt_gui.core.formats.file_errors import show_path
-from ckpt_gui.core.formats.folder import list_all
 from ckpt_gui.core.formats.parts import Part
+from ckpt_gui.core.formats.places import list_all
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.formats.shard_index import check_link
 from ckpt_gui.core.keys import safe_text

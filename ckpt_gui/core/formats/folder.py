@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
-from ckpt_gui.core.formats.places import exists, folders_in, is_folder, join, names_in, with_named
+from ckpt_gui.core.formats.folder_names import find_slices, slices_up_to
+from ckpt_gui.core.formats.places import exists, folders_in, is_folder, join, list_all, names_in, with_named
 from ckpt_gui.core.formats.shard_index import ShardIndex, check_link, read_index
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
@@ -24,7 +25,6 @@ _INSIDE = frozenset(
 )
 OTHER_SUFFIXES = (".gguf", ".npz")
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{4,6})-of-(?P<count>\d{4,6})(?P<suffix>\.[a-z]+)\Z")
-RANK = re.compile(r"consolidated\.(?P<rank>\d\d)\.(?P<suffix>pth|pt)\Z")
 _STATE = re.compile(
     r"(training_args|optimizer|optim|scheduler|scaler|rng_state\w*|random_states\w*|recipe_state|trainer_state|"
     r"dataloader\w*|zero_pp_rank\w*)(_\d+)?\.(bin|pt|pth|ckpt)\Z"
@@ -103,20 +103,12 @@ def _choose(folder: str, names: Sequence[str], index_name: str | None) -> Choice
 
 def _list(folder: str) -> list[str]:
     if is_url(folder):
-        return list(names_in(folder))
+        return names_in(folder)
     try:
         with os.scandir(folder) as entries:
             return sorted(e.name for e in entries if not e.is_dir())
     except OSError as error:
         raise explain_os_error(error, folder) from error
-
-
-def list_all(folder: str) -> list[str]:
-    """Return the names of files and folders in a folder; none if it cannot be listed."""
-    try:
-        return list(names_in(folder)) if is_url(folder) else sorted(os.listdir(folder))
-    except (OSError, CheckpointError):
-        return []
 
 
 def find_inside(folder: str) -> list[str]:
@@ -125,7 +117,7 @@ def find_inside(folder: str) -> list[str]:
     Of several checkpoints of a run the last one comes first.
     """
     found = []
-    for name in folders_in(folder) if is_url(folder) else list_all(folder):
+    for name in folders_in(folder):
         names = list_all(join(folder, name)) if is_folder(join(folder, name)) else []
         if any(n in _INSIDE or n.endswith((".safetensors", ".distcp", "_model_states.pt")) for n in names):
             found.append(name)
@@ -194,20 +186,12 @@ def _by_number(names: Iterable[str]) -> Choice | None:
 
 def _ranks(names: Iterable[str]) -> Choice | None:
     """Return the files of tensor-parallel ranks, as Meta writes them: the last one there says how many there are."""
-    matches = [match for name in names if (match := RANK.match(name))]
-    suffix = matches[0]["suffix"] if matches else ""
-    found = {int(match["rank"]): match[0] for match in matches if match["suffix"] == suffix}
+    found = find_slices(names)
     if not found:
         return None
-    wanted = tuple(f"consolidated.{rank:02}.{suffix}" for rank in range(max(found) + 1))
+    wanted = slices_up_to(max(found), found[max(found)])
     missing = tuple(name for rank, name in enumerate(wanted) if rank not in found)
     return Choice(tuple(found[rank] for rank in sorted(found)), None, missing, ranks=wanted)
-
-
-def ranks_beside(folder: str, name: str) -> tuple[str, ...]:
-    """Return the files of all ranks where one of them was opened by its name; empty for any other file."""
-    choice = _ranks(list_all(folder)) if RANK.match(name) else None
-    return choice.ranks if choice else ()
 
 
 def _only(folder: str, names: Sequence[str]) -> Choice:

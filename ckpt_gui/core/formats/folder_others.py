@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.file_errors import show_path
-from ckpt_gui.core.formats.folder import ORIGINAL, SHARD, Choice, list_all
-from ckpt_gui.core.formats.places import is_folder, join
+from ckpt_gui.core.formats.folder import ORIGINAL, SHARD, Choice
+from ckpt_gui.core.formats.places import is_folder, join, list_all
 from ckpt_gui.core.keys import safe_text
 
 _NATIVE = re.compile(r"consolidated(\.\d\d\.pth?|(-\d+-of-\d+)?\.safetensors)\Z")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.formats.folder import SHARD, list_all
+from ckpt_gui.core.formats.folder import SHARD
 from ckpt_gui.core.formats.npy_header import MAGIC as NUMPY
 from ckpt_gui.core.formats.pickle_files import is_pickle
-from ckpt_gui.core.formats.places import is_file, join, open_file
+from ckpt_gui.core.formats.places import is_file, join, list_all, open_file
 from ckpt_gui.core.formats.registry import IsCancelled, open_part, stop_if
 from ckpt_gui.core.formats.shard_index import check_link
 from ckpt_gui.core.formats.sniff import HEAD

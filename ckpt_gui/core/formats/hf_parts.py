@@ -9,13 +9,13 @@ Source: torch 2.13 `distributed/checkpoint/hf_storage.py`, `_hf_utils.py`.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes
 from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.folder_names import hf_part_rank
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.registry import open_part
@@ -25,17 +25,11 @@ from ckpt_gui.core.tensors import TensorRef
 
 NAME = "model"
 OFFSETS = "DCP_SHARDING_INFO"  # the key of the file's metadata under which the boxes are described
-_FILE = re.compile(r"shard-(\d{5,6})-model-\d{5,6}-of-\d{5,6}\.safetensors\Z")
-
-
-def has_hf_parts(names: Iterable[str]) -> bool:
-    """True if a folder holds parts of several ranks as safetensors files."""
-    return any(map(_FILE.match, names))
 
 
 def alone(part: Part) -> list[Finding]:
     """Return a finding about a file that was opened by itself and is one rank's part."""
-    if not _FILE.match(part.name) or OFFSETS not in part.metadata:
+    if OFFSETS not in part.metadata:
         return []
     message = f"{show_path(part.name)} holds one rank's part of each tensor, not whole ones."
     keys = tuple(ref.key for ref in part.refs)
@@ -49,15 +43,15 @@ def open_hf_parts(folder: str, names: frozenset[str]) -> Part:
     Raises:
         CheckpointError: A rank is missing, or the boxes do not cover the tensors.
     """
-    found = [match for match in map(_FILE.match, sorted(names)) if match]
-    ranks = {int(match[1]) for match in found}
+    ranks = {rank for name in names if (rank := hf_part_rank(name)) is not None}
     missing = [str(rank) for rank in range(1, max(ranks) + 1) if rank not in ranks]
     if missing:
         text = f"{show_path(folder)} holds a set of files a rank; those of {', '.join(missing[:12])} are missing."
         raise CheckpointError("shard-missing", text, fix="Copy the files of all ranks into the folder.", path=folder)
     parts: list[Part] = []
     try:
-        parts += (open_part(os.path.join(folder, match.string), match.string) for match in found)
+        found = (name for name in sorted(names) if hf_part_rank(name) is not None)
+        parts += (open_part(os.path.join(folder, name), name) for name in found)
         return _merge(folder, parts)
     except BaseException:
         for part in parts:

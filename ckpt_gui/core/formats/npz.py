@@ -6,7 +6,6 @@ Format: `numpy.lib.format`, versions 1.0 to 3.0.
 
 from __future__ import annotations
 
-import ast
 import math
 import zlib
 from collections.abc import Iterator
@@ -154,6 +153,8 @@ def _read_member(reader: NpzReader, record: Record, file: str) -> TensorRef | st
 
 
 def _parse_header(reader: NpzReader, record: Record, text: bytes) -> tuple[Any, bool, tuple[int, ...]]:
+    import ast  # not with every torch file, which this module looks at first
+
     try:
         header = ast.literal_eval(text.decode("utf-8").strip())
         descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.tensors import Blocks, Reader, SourceFile, TensorRef
 from ckpt_gui.dataclasses import dataclass, field
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.formats.pickle_distributed import LocalPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.npy_header import MAX_START, data_start, may_hold_objects
-from ckpt_gui.core.formats.pickle_load import PickleError, load_pickle
 from ckpt_gui.core.keys import safe_text
 
 MAX_BYTES = 64 << 20
@@ -40,6 +39,8 @@ def find_unsafe_objects(file: HeldFile) -> tuple[str, ...]:
 
 def unsafe_in(data: bytes) -> tuple[str, ...]:
     """Return what the pickles at the start of some bytes would run in a permissive loader."""
+    from ckpt_gui.core.formats.pickle_load import PickleError, load_pickle  # most files are looked at and are no pickle
+
     unsafe: dict[str, None] = {}
     at = 0
     for _ in range(MAX_PICKLES):

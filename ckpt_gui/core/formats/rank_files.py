@@ -8,14 +8,13 @@ order of the ranks. Files that hold flattened rows instead say nothing of how th
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.assembled import AssembledReader, Box, RefPiece, check_boxes
 from ckpt_gui.core.formats.file_errors import show_path
+from ckpt_gui.core.formats.folder_names import RankFiles, find_rank_files
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_distributed import LocalBox, LocalPart
 from ckpt_gui.core.formats.registry import open_part
@@ -25,44 +24,8 @@ from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import replace
 
 NAME = "model"
-_WORLD = re.compile(r"(?P<stem>.+?)_world_size_(?P<world>\d{1,5})_rank_(?P<rank>\d{1,5})\.(pt|pth|bin)\Z")
-_RANK = re.compile(r"(?P<stem>|model_|pytorch_model_|shard_|fsdp_|checkpoint_)rank_?(?P<rank>\d{1,5})\.(pt|pth|bin)\Z")
 Path = tuple[str, ...]
 Held = tuple[Part, TensorRef]
-
-
-class RankFiles(NamedTuple):
-    """The files of all ranks.
-
-    Attributes:
-        names: Their names by rank.
-        world: How many there ought to be.
-    """
-
-    names: dict[int, str]
-    world: int
-
-
-def find_rank_files(names: Iterable[str]) -> RankFiles | None:
-    """Return the files of the ranks in a folder, those called `model` first; None if there are none."""
-    sets: dict[tuple[bool, str, int], dict[int, str]] = {}
-    for name in sorted(names):
-        match = _WORLD.match(name) or _RANK.match(name)
-        if match and match["stem"] not in ("optim", "extra_state", "optimizer"):
-            world = int(match["world"]) if match.re is _WORLD else 0
-            sets.setdefault((match["stem"] != "model", match["stem"], world), {})[int(match["rank"])] = name
-    if not sets:
-        return None
-    key = min(sets)
-    found = sets[key]
-    world = key[2] or max(found) + 1
-    return RankFiles(found, world) if world > 1 else None
-
-
-def has_rank_files(names: frozenset[str]) -> bool:
-    """True if a folder holds one file a rank, and no model beside them."""
-    plain = any(n.endswith((".safetensors", ".index.json")) or n.startswith("pytorch_model.bin") for n in names)
-    return not plain and find_rank_files(names) is not None
 
 
 def open_ranks(folder: str, names: frozenset[str]) -> Part:

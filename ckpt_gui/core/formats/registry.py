@@ -4,60 +4,74 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import SALVAGE_FIX, explain_os_error, show_path
 from ckpt_gui.core.formats.files import HeldFile
-from ckpt_gui.core.formats.gguf import read_gguf
-from ckpt_gui.core.formats.npz import is_npz, read_npz
 from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.places import open_file
-from ckpt_gui.core.formats.safetensors import SafetensorsReader
-from ckpt_gui.core.formats.safetensors_header import Header, read_header
-from ckpt_gui.core.formats.safetensors_salvage import salvage_header
 from ckpt_gui.core.formats.sniff import check_name, sniff
-from ckpt_gui.core.formats.torch_file import TorchFile
-from ckpt_gui.core.formats.torch_legacy import read_legacy
-from ckpt_gui.core.formats.torch_script import is_script, read_script
-from ckpt_gui.core.formats.torch_tar import read_tar
-from ckpt_gui.core.formats.torch_zip import read_torch
-from ckpt_gui.core.formats.zip_archive import Archive
-from ckpt_gui.core.formats.zip_directory import read_archive
-from ckpt_gui.core.formats.zip_salvage import salvage_zip
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import SourceFile
 from ckpt_gui.dataclasses import replace
 
+if TYPE_CHECKING:
+    from ckpt_gui.core.formats.torch_file import TorchFile
+
 Progress = Callable[[str, int, int], None]
 IsCancelled = Callable[[], bool]
 
 
-def _open_safetensors(file: HeldFile, name: str) -> Part:
-    return _safetensors_part(file, name, read_header(file, name))
+def _open_safetensors(file: HeldFile, name: str, salvage: bool) -> Part:
+    from ckpt_gui.core.formats.safetensors import SafetensorsReader
+    from ckpt_gui.core.formats.safetensors_header import read_header
 
+    if salvage:
+        from ckpt_gui.core.formats.safetensors_salvage import salvage_header
 
-def _safetensors_part(file: HeldFile, name: str, header: Header) -> Part:
+        header = salvage_header(file, name)
+    else:
+        header = read_header(file, name)
     reader = SafetensorsReader(file, header)
     return Part("safetensors", name, header.refs, reader, _held(file, name), header.problems, header.metadata)
 
 
-def _held(file: HeldFile, name: str) -> tuple[SourceFile, ...]:
-    return (SourceFile(name, file.path, file.size, file.identity),)
+def _open_zip(file: HeldFile, name: str, salvage: bool) -> Part:
+    if salvage:
+        from ckpt_gui.core.formats.zip_salvage import salvage_zip
+
+        return _torch_part(salvage_zip(file, name), file, name)
+    from ckpt_gui.core.formats.zip_kinds import read_zip
+
+    return _torch_part(read_zip(file, name), file, name)
 
 
-def _open_zip(file: HeldFile, name: str) -> Part:
-    archive = read_archive(file)
-    read = next(read for fits, read in _ARCHIVES if fits(archive))
-    return _torch_part(read(archive, name), file, name)
+def _open_gguf(file: HeldFile, name: str, salvage: bool) -> Part:
+    from ckpt_gui.core.formats.gguf import read_gguf
 
-
-def _open_gguf(file: HeldFile, name: str, *, salvage: bool = False) -> Part:
     found = read_gguf(file, name, salvage=salvage)
     return Part(
         "gguf", name, found.refs, found.reader, _held(file, name), found.problems, extras=found.extras,
         config=found.config, blocks=found.blocks,
     )  # fmt: skip
+
+
+def _open_legacy(file: HeldFile, name: str, salvage: bool) -> Part:
+    from ckpt_gui.core.formats.torch_legacy import read_legacy
+
+    return _torch_part(read_legacy(file, name, salvage=salvage), file, name)
+
+
+def _open_tar(file: HeldFile, name: str, salvage: bool) -> Part:
+    from ckpt_gui.core.formats.torch_tar import read_tar
+
+    return _torch_part(read_tar(file, name, salvage=salvage), file, name)
+
+
+def _held(file: HeldFile, name: str) -> tuple[SourceFile, ...]:
+    return (SourceFile(name, file.path, file.size, file.identity),)
 
 
 def _torch_part(found: TorchFile, file: HeldFile, name: str) -> Part:
@@ -75,31 +89,15 @@ def _torch_part(found: TorchFile, file: HeldFile, name: str) -> Part:
     )
 
 
-# What an archive is, by its records; the first that fits.
-_ARCHIVES: tuple[tuple[Callable[[Archive], bool], Callable[[Archive, str], TorchFile]], ...] = (
-    (is_script, read_script),
-    (is_npz, read_npz),
-    (lambda _: True, read_torch),
-)
-CONTAINERS: Mapping[str, Callable[[HeldFile, str], Part]] = {
+# The readers by kind; told to salvage, they list what is whole of a file that is cut short or damaged. Each imports its
+# own when it is called: opening a file takes as long as importing what reads it, and one kind of file is opened.
+CONTAINERS: Mapping[str, Callable[[HeldFile, str, bool], Part]] = {
     "safetensors": _open_safetensors,
     "zip": _open_zip,
     "gguf": _open_gguf,
-    "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name), file, name),
-    "torch-tar": lambda file, name: _torch_part(read_tar(file, name), file, name),
+    "torch-legacy": _open_legacy,
+    "torch-tar": _open_tar,
 }
-
-
-# What is left of a file that is cut short or damaged, by its kind.
-SALVAGE: Mapping[str, Callable[[HeldFile, str], Part]] = {
-    "safetensors": lambda file, name: _safetensors_part(file, name, salvage_header(file, name)),
-    "zip": lambda file, name: _torch_part(salvage_zip(file, name), file, name),
-    "torch-legacy": lambda file, name: _torch_part(read_legacy(file, name, salvage=True), file, name),
-    "torch-tar": lambda file, name: _torch_part(read_tar(file, name, salvage=True), file, name),
-    "gguf": lambda file, name: _open_gguf(file, name, salvage=True),
-}
-
-
 # Those whose own message can not say what is whole of a file that is cut short.
 _LISTED_BY_SALVAGE = ("zip", "torch-legacy")
 
@@ -131,12 +129,12 @@ def open_part(path: str, name: str, *, salvage: bool = False) -> Part:
 
 def _read(kind: str, file: HeldFile, name: str, salvage: bool) -> Part:
     try:
-        return CONTAINERS[kind](file, name)
+        return CONTAINERS[kind](file, name, False)
     except CheckpointError as error:
-        if kind not in SALVAGE or error.code not in ("truncated", "damaged"):
+        if error.code not in ("truncated", "damaged"):
             raise
         if salvage:
-            return SALVAGE[kind](file, name)
+            return CONTAINERS[kind](file, name, True)
         if error.code == "truncated" and kind in _LISTED_BY_SALVAGE:
             raise _with_rest(error, kind, file, name) from error
         raise
@@ -145,7 +143,7 @@ def _read(kind: str, file: HeldFile, name: str, salvage: bool) -> Part:
 def _with_rest(error: CheckpointError, kind: str, file: HeldFile, name: str) -> CheckpointError:
     """Return the error of a file that is cut short with what is whole of it, and what it would run, if anything."""
     try:
-        rest = SALVAGE[kind](file, name)
+        rest = CONTAINERS[kind](file, name, True)
     except CheckpointError as worse:
         if worse.code == "unsafe-pickle":
             return worse

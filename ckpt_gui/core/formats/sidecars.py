@@ -12,10 +12,8 @@ from typing import Any
 
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError, Finding
-from ckpt_gui.core.flat_yaml import load
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.places import is_file, is_folder, join, names_in, open_file
-from ckpt_gui.core.remote.address import is_url
 
 MAX_JSON = 16 << 20
 CONFIG, PARAMS, GENERATION, REPORT = "config.json", "params.json", "generation_config.json", "EXPORT_REPORT.json"
@@ -109,6 +107,8 @@ def read_json(path: str) -> Mapping[str, Any]:
 
 def _read_lit(folder: str, problems: list[Finding]) -> Mapping[str, Any] | None:
     """Return litgpt's config, or None with a finding."""
+    from ckpt_gui.core.flat_yaml import load
+
     path = join(folder, LIT)
     try:
         file = open_file(path)
@@ -125,10 +125,8 @@ def _read_lit(folder: str, problems: list[Finding]) -> Mapping[str, Any] | None:
 
 
 def _list(folder: str) -> frozenset[str]:
-    if is_url(folder):
-        return frozenset(names_in(folder))
     try:
-        return frozenset(os.listdir(folder or "."))
+        return frozenset(names_in(folder or "."))
     except OSError:
         return frozenset()
 

@@ -18,14 +18,11 @@ from ckpt_gui.core.formats.inflate import InflatedRecord
 from ckpt_gui.core.formats.pickle_load import load_pickle
 from ckpt_gui.core.formats.pickle_records import refuse_unsafe, stray_pickles
 from ckpt_gui.core.formats.torch_file import TorchFile, make_file
-from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.formats.zip_archive import STORED, Archive, Record, archive_error
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
-
-__all__ = ["TorchZipReader", "ZipReader", "layout", "read_torch"]
 
 MAX_PICKLE = 1 << 28  # a million tensors take less; three times as much memory is needed to read it
 

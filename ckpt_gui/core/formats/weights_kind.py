@@ -9,14 +9,16 @@ from __future__ import annotations
 import fnmatch
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.formats.quantised import find_quantised
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.formats.pickle_distributed import LocalPart
 
 MAX_RANKS = 4096
 _EMBEDDINGS = ("embed_tokens.weight", "tok_embeddings.weight", "wte.weight", "word_embeddings.weight")

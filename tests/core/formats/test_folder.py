@@ -156,7 +156,7 @@ WATCHED = """
 import os, sys
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.formats import folder_kinds  # what is imported late would be opened too
+from ckpt_gui.core.formats import folder_opening  # what is imported late would be opened too
 seen = []
 sys.addaudithook(lambda event, args: seen.append(str(args[0])) if event == "open" else None)
 try:

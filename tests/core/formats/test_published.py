@@ -10,7 +10,8 @@ import pytest
 
 from ckpt_gui.cli.main import main
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.formats import open_checkpoint, verify_checksums
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.verify import verify_checksums
 from tests import builders as b
 
 DATA = b.safetensors_bytes({"w": np.arange(600, dtype=np.float32)}, {"format": "pt"})

@@ -14,7 +14,7 @@ import pytest
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.layout import StoredTensor
-from ckpt_gui.core.formats.torch_zip import layout
+from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.tensors import TensorSpec
 from tests import builders as b
 from tests.memory import growth

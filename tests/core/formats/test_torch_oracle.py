@@ -11,8 +11,8 @@ import pytest
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.layout import StoredTensor
+from ckpt_gui.core.formats.torch_layout import layout
 from ckpt_gui.core.formats.torch_values import StateDict, TorchDevice, TorchDType, TorchSize
-from ckpt_gui.core.formats.torch_zip import layout
 from ckpt_gui.core.tensors import TensorSpec
 
 torch = pytest.importorskip("torch")
