@@ -59,6 +59,12 @@ class _Field:
             raise TypeError(f"a value for `{self.name}` is missing")
         return self.default
 
+    def words(self) -> dict[str, Any]:
+        """Return what `dataclasses.field` of the standard module is told for such a field."""
+        said = {"default": self.default, "default_factory": self.factory}
+        flags = {"init": self.init, "repr": self.repr, "compare": self.compare, "hash": self.hash}
+        return {name: value for name, value in said.items() if value is not _UNSET} | flags
+
 
 def _field(*, default: Any = _UNSET, default_factory: Any = _UNSET, **flags: Any) -> Any:
     """Say more of a field than its default; as in the standard module."""
@@ -79,7 +85,7 @@ def _dataclass(*, frozen: bool = False, slots: bool = False, eq: bool = True) ->
 def _made(kind: type, *, frozen: bool, slots: bool, eq: bool) -> type:
     members = {name: value for name, value in vars(kind).items() if name not in _UNSLOTTED}
     own = _take_fields(members, keep_defaults=not slots)
-    members["_fields"] = own
+    members |= {"_fields": own, "__dataclass_fields__": _Standard()}
     members["__match_args__"] = tuple([each.name for each in own.values() if each.init])
     members.setdefault("__repr__", _repr)
     if eq:
@@ -200,6 +206,24 @@ def _state(self: Any) -> list[Any]:
 def _restore(self: Any, state: list[Any]) -> None:
     for name, value in zip(self._fields, state, strict=True):
         object.__setattr__(self, name, value)
+
+
+class _Standard:
+    """The fields as the standard module has them, made for whoever asks: its functions take these classes too."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: Any = None
+
+    def __get__(self, value: object, kind: Any) -> Any:
+        if self._made is None:
+            import dataclasses
+
+            asked = [(name, object, dataclasses.field(**each.words())) for name, each in kind._fields.items()]
+            made = dataclasses.make_dataclass(kind.__name__, asked, kw_only=True)
+            self._made = vars(made)["__dataclass_fields__"]
+        return self._made
 
 
 # ---------------------------------------------------------------------------------------------- functions on the values

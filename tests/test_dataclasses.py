@@ -140,6 +140,16 @@ def test_pickled() -> None:
     assert pickle.loads(pickle.dumps(Sent(1, ("x",)))) == Sent(1, ("x",))
 
 
+def test_the_standard_functions_take_them() -> None:
+    """Other libraries know the standard module."""
+    point = KINDS["quick"]["Point"](1, 2, ["a"])
+    assert standard.is_dataclass(point)
+    assert standard.replace(point, x=5) == KINDS["quick"]["Point"](5, 2)
+    assert standard.asdict(point) == {"x": 1, "y": 2, "tags": ["a"]}
+    told = [(f.name, f.init, f.repr, f.compare) for f in standard.fields(KINDS["quick"]["Work"])]
+    assert told == [(f.name, f.init, f.repr, f.compare) for f in standard.fields(KINDS["standard"]["Work"])]
+
+
 def test_inspect_is_not_imported_for_them() -> None:
     """A third of what the standard module costs is what it imports."""
     found = subprocess.run(
