@@ -77,6 +77,10 @@ class Plot(ABC):
             colour_axes(axes, palette, self.size)
         self._colour()
 
+    def movable(self) -> tuple[Axes, ...]:
+        """Return the axes of which a zoom may show a part."""
+        return tuple(self.figure.axes)
+
     @abstractmethod
     def _colour(self) -> None:
         """Give the artists the palette's colours."""

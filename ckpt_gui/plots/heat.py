@@ -9,11 +9,11 @@ import numpy as np
 from ckpt_gui.plots.base import Palette, Plot, titled
 
 if TYPE_CHECKING:
-    from ckpt_gui.core.stats import HeatMap
-
-if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
     from matplotlib.text import Text
+
+    from ckpt_gui.core.stats import HeatMap
 
 Layer = Literal["mean", "abs_max"]
 _TITLES = {"mean": "Mean of blocks", "abs_max": "Largest |x| of blocks"}
@@ -108,6 +108,10 @@ class HeatPairPlot(Plot):
         self.largest.axes.set_ylabel("")
         self.values: list[Text] = []
         self.found: HeatMap | None = None
+
+    def movable(self) -> tuple[Axes, ...]:
+        """Return the axes of both layers, without their scales of colour."""
+        return self.mean.axes, self.largest.axes
 
     def show(self, found: HeatMap) -> None:
         """Show a heat map, or a part of one."""

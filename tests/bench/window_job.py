@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -75,15 +74,15 @@ def plots(clock: Clock, window: MainWindow, path: str) -> None:
     canvas = canvases["heat"]
 
     def zoom() -> None:
-        axes = canvas.plot.mean.axes
-        x, y = axes.get_xlim(), axes.get_ylim()
-        at = SimpleNamespace(inaxes=axes, button="up", xdata=sum(x) / 2, ydata=sum(y) / 2)
         for _ in range(3):
-            page.zoom._on_wheel(at)
+            view = canvas.picture.views()[0]
+            canvas.picture.wheeled.emit(0, sum(view.x.limits) / 2, sum(view.y.limits) / 2, True)
+
+    def zoomed() -> bool:
+        return not page.zoom._timer.isActive() and not page.job.running and canvas.ready
 
     for number in range(3):
-        title = f"heat map, zoom {number + 1}"
-        clock.run(title, zoom, lambda: not page.zoom._timer.isActive() and not page.job.running, 0.5)
+        clock.run(f"heat map, zoom {number + 1}", zoom, zoomed, 0.5)
 
 
 def export(clock: Clock, window: MainWindow, path: str) -> None:

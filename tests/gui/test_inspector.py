@@ -223,18 +223,19 @@ def test_the_figure_is_built_once_and_follows_the_theme(
     figure, fill = plot.figure, plot.fill
     light = figure.get_facecolor()
     theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: canvas.ready)
     assert figure.get_facecolor() != light
     assert canvas.grab().toImage().pixelColor(3, 3).lightness() < 80
     theme.set_scheme("light")
     open_in(qtbot, session, llama_folder(tmp_path / "other", "equal"))
     qtbot.waitUntil(lambda: not session.jobs.running())
+    qtbot.waitUntil(lambda: canvas.ready and plot.row_note.get_text() == "No row differs.")
     assert canvas.plot is plot
     assert plot.figure is figure
     assert plot.fill is fill
     assert panel.tied.banner.text == "Equal, byte for byte"
     assert panel.tied.facts.value("max") == "0"
     assert not panel.tied.apart.isVisible()
-    assert plot.row_note.get_text() == "No row differs."
 
 
 def test_figures_of_the_same_pair_are_kept_when_decisions_change(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QMouseEvent
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
@@ -20,6 +20,7 @@ from ckpt_gui.gui.panels.heat_zoom import block_text
 from ckpt_gui.gui.panels.plots_page import PlotsPage
 from ckpt_gui.plots import CastPlot, HistogramPlot, StripPlot
 from ckpt_gui.plots.heat import HeatPairPlot
+from ckpt_gui.plots.view import AxesView
 from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).parents[2] / "resources/sample/tiny-llama-compiled.pt"
@@ -41,21 +42,21 @@ def test_places_are_found_for_new_data_and_kept_for_a_zoom(page: PlotsPage, qtbo
     choose(page, "big")
     drawn(qtbot, page, "heat")
     canvas = page.canvases["heat"]
-    engine = canvas.plot.figure.get_layout_engine
-
-    def arranges() -> bool:
-        return isinstance(engine(), ConstrainedLayoutEngine)
-
-    canvas.canvas.draw()
-    assert not arranges()
-    places = [axes.get_position().bounds for axes in canvas.plot.figure.axes]
-    page.zoom._on_wheel(SimpleNamespace(inaxes=canvas.plot.mean.axes, button="up", xdata=200.0, ydata=300.0))
-    canvas.canvas.draw()
-    assert [axes.get_position().bounds for axes in canvas.plot.figure.axes] == places
-    canvas.show_data(lambda _: None, new_view=False)
-    assert not arranges()
-    canvas.show_data(lambda _: None)
-    assert arranges()
+    boxes = [view.box for view in views(page)]
+    canvas.picture.wheeled.emit(0, 200.0, 300.0, True)
+    assert not canvas.ready
+    qtbot.waitUntil(lambda: canvas.ready)
+    assert canvas.picture.drawn is not None
+    assert [view.box for view in canvas.picture.drawn.views] == boxes
+    looked: list[object] = []
+    canvas.show_data(lambda plot: looked.append(plot.figure.get_layout_engine()), new_view=False)
+    qtbot.waitUntil(lambda: canvas.ready)
+    assert not isinstance(looked[0], ConstrainedLayoutEngine)  # nothing was arranged since the first drawing
+    assert views(page)[0].x.limits != canvas.picture.drawn.home[0][0]
+    page.turn_to("distribution")
+    choose(page, "small")
+    drawn(qtbot, page, "heat")
+    assert views(page)[0].x.limits == (-0.5, 6.5)  # another tensor is seen as a whole
 
 
 @pytest.fixture
@@ -69,7 +70,8 @@ def big() -> np.ndarray:
 
 @pytest.fixture
 def page(qtbot: QtBot, qapp: QApplication, tmp_path: Path, big: np.ndarray) -> PlotsPage:
-    save_file({"big": big, "words": np.arange(6)}, tmp_path / "m.safetensors")
+    small = np.arange(35, dtype=np.float32).reshape(5, 7)
+    save_file({"big": big, "small": small, "words": np.arange(6)}, tmp_path / "m.safetensors")
     return open_page(qtbot, qapp, tmp_path / "m.safetensors")
 
 
@@ -84,6 +86,10 @@ def drawn(qtbot: QtBot, page: PlotsPage, name: str) -> object:
     canvas = page.canvases[name]
     qtbot.waitUntil(lambda: canvas.ready and name in page._shown and not page.job.running)
     return canvas.plot
+
+
+def views(page: PlotsPage) -> Sequence[AxesView]:
+    return page.canvases["heat"].picture.views()
 
 
 def test_distribution(page: PlotsPage, qtbot: QtBot, big: np.ndarray) -> None:
@@ -104,31 +110,87 @@ def test_heat_map_zooms_down_to_single_values(page: PlotsPage, qtbot: QtBot, big
     assert plot.found.row_step > 1
     assert np.nanmax(plot.found.abs_max) == 1e6
     assert int(plot.found.bad.sum()) == 1
-    plot.mean.axes.set_xlim(38.5, 44.5)  # as the toolbar's zoom does
-    plot.mean.axes.set_ylim(40.5, 34.5)
-    qtbot.waitUntil(lambda: plot.found is not None and plot.found.true_values)
+    picture = page.canvases["heat"].picture
+    picture.show_part(0, (38.5, 44.5), (40.5, 34.5))  # as a rectangle that is drawn with the mouse
+    qtbot.waitUntil(lambda: page.canvases["heat"].ready and plot.found.true_values)
     found = plot.found
     assert (found.rows, found.columns) == ((35, 41), (39, 45))
     assert np.array_equal(found.mean, big[35:41, 39:45].astype(np.float64))
-    assert plot.largest.axes.get_xlim() == (38.5, 44.5)
+    assert plot.largest.axes.get_xlim() == views(page)[1].x.limits == (38.5, 44.5)
     assert "1e+06" in {text.get_text() for text in plot.values}
     assert block_text(found, 37, 41) == "row 37, column 41: 1e+06"
 
 
 def test_the_wheel_zooms_around_the_mouse_and_not_beyond(page: PlotsPage, qtbot: QtBot) -> None:
     choose(page, "big")
-    plot = drawn(qtbot, page, "heat")
-    assert isinstance(plot, HeatPairPlot)
-    axes = plot.mean.axes
-    turn = SimpleNamespace(inaxes=axes, button="up", xdata=100.0, ydata=300.0)
-    page.zoom._on_wheel(turn)
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    assert (right - left, bottom - top) == pytest.approx((500 / 1.4, 600 / 1.4))
-    assert (100 - left) / (right - left) == pytest.approx(100.5 / 500)
+    drawn(qtbot, page, "heat")
+    picture = page.canvases["heat"].picture
+    picture.wheeled.emit(1, 100.0, 300.0, True)
+    for view in views(page):  # both layers
+        (left, right), (bottom, top) = view.x.limits, view.y.limits
+        assert (right - left, bottom - top) == pytest.approx((500 / 1.4, 600 / 1.4))
+        assert (100 - left) / (right - left) == pytest.approx(100.5 / 500)
     for _ in range(5):
-        page.zoom._on_wheel(SimpleNamespace(**{**vars(turn), "button": "down"}))
-    assert axes.get_xlim() == (-0.5, 499.5)
-    assert axes.get_ylim() == (599.5, -0.5)
+        picture.wheeled.emit(0, 100.0, 300.0, False)
+    assert views(page)[0].x.limits == (-0.5, 499.5)
+    assert views(page)[0].y.limits == (599.5, -0.5)
+
+
+def test_the_mouse_moves_and_chooses_a_part(page: PlotsPage, qtbot: QtBot) -> None:
+    choose(page, "big")
+    drawn(qtbot, page, "heat")
+    canvas = page.canvases["heat"]
+    left, top, width, height = views(page)[0].box
+    middle = QPointF(left + width / 2, top + height / 2).toPoint()
+    corner = QPointF(left + width / 4, top + height / 4).toPoint()
+    canvas.tools.zoom_hand.click()
+    _draw_mouse(canvas.picture, corner, middle)
+    assert views(page)[0].x.limits == pytest.approx((124.5, 249.5), abs=3)
+    assert views(page)[0].y.limits == pytest.approx((299.5, 149.5), abs=3)
+    canvas.tools.move_hand.click()
+    assert not canvas.tools.zoom_hand.isChecked()
+    _draw_mouse(canvas.picture, corner, middle)  # by a quarter of the box: of what it shows
+    assert views(page)[0].x.limits == pytest.approx((93, 218), abs=3)
+    assert views(page)[1].y.limits == pytest.approx((262, 112), abs=3)
+    canvas.tools.move_hand.click()
+    _draw_mouse(canvas.picture, corner, middle)
+    assert views(page)[0].x.limits == pytest.approx((93, 218), abs=3)
+    canvas.tools.home.click()
+    assert views(page)[0].x.limits == (-0.5, 499.5)
+    qtbot.waitUntil(lambda: canvas.ready and not page.job.running)
+
+
+def test_the_mouse_over_a_map_names_its_block(page: PlotsPage, qtbot: QtBot) -> None:
+    choose(page, "small")
+    drawn(qtbot, page, "heat")
+    view = views(page)[0]
+    at = QPointF(view.x.place(3), view.y.place(2))
+    _send(page.canvases["heat"].picture, QEvent.Type.MouseMove, at.toPoint(), Qt.MouseButton.NoButton)
+    assert page.hint.text() == "row 2, column 3: 17"
+
+
+def test_a_picture_is_saved(page: PlotsPage, qtbot: QtBot, tmp_path: Path) -> None:
+    choose(page, "big")
+    drawn(qtbot, page, "distribution")
+    canvas = page.canvases["distribution"]
+    canvas.save(str(tmp_path / "a.svg"))
+    qtbot.waitUntil(lambda: (tmp_path / "a.svg").exists() and not page._session.jobs.running())
+    assert "elements" in (tmp_path / "a.svg").read_text()
+    canvas.save(str(tmp_path / "a.gif"))
+    qtbot.waitUntil(lambda: "must end in .svg, .png or .pdf" in canvas.trouble.text())
+
+
+def _draw_mouse(widget: QWidget, start: QPoint, end: QPoint) -> None:
+    _send(widget, QEvent.Type.MouseButtonPress, start, Qt.MouseButton.LeftButton)
+    _send(widget, QEvent.Type.MouseMove, end, Qt.MouseButton.NoButton)
+    _send(widget, QEvent.Type.MouseButtonRelease, end, Qt.MouseButton.LeftButton)
+
+
+def _send(widget: QWidget, kind: QEvent.Type, at: QPoint, which: Qt.MouseButton) -> None:
+    """Send an event of the mouse to a widget: the test library sends no moves while a button is pressed."""
+    there = QPointF(widget.mapToGlobal(at))
+    event = QMouseEvent(kind, QPointF(at), there, which, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(widget, event)
 
 
 def test_the_mouse_names_a_block() -> None:
@@ -171,6 +233,7 @@ def test_copy_and_save(page: PlotsPage, qtbot: QtBot, tmp_path: Path, big: np.nd
     drawn(qtbot, page, "distribution")
     QGuiApplication.clipboard().clear()
     qtbot.mouseClick(page.copy_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not QGuiApplication.clipboard().image().isNull())
     image = QGuiApplication.clipboard().image()
     assert image.width() > 300
     assert len({image.pixel(x, image.height() // 2) for x in range(image.width())}) > 3  # not blank

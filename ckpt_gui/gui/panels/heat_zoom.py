@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -33,70 +32,51 @@ class HeatZoom(QObject):
         super().__init__(canvas)
         self._canvas = canvas
         self._ref: TensorRef | None = None
+        self._found: HeatMap | None = None
         self._part: tuple[Part, Part] | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(WAIT)
         self._timer.timeout.connect(self._ask)
-        canvas.built.connect(self._listen)
+        canvas.picture.moved.connect(self._timer.start)
+        canvas.picture.pointed.connect(self._on_pointed)
+        canvas.picture.wheeled.connect(self._on_wheeled)
 
     def begin(self, ref: TensorRef, found: HeatMap) -> None:
         """Start with the whole of a tensor."""
-        self._ref, self._part = ref, (found.rows, found.columns)
+        self._ref, self._found, self._part = ref, found, (found.rows, found.columns)
 
     def show_part(self, found: HeatMap) -> None:
         """Show what was read of the part in sight, without moving."""
-        plot = self._canvas.plot
-        if plot is None:
-            return
-        axes = plot.mean.axes
-        limits = axes.get_xlim(), axes.get_ylim()
-        self._part = (found.rows, found.columns)
+        self._found, self._part = found, (found.rows, found.columns)
         self._canvas.show_data(lambda shown: shown.show(found), new_view=False)
-        axes.set_xlim(limits[0])
-        axes.set_ylim(limits[1])
-
-    def _listen(self) -> None:
-        plot, canvas = self._canvas.plot, self._canvas.canvas
-        assert plot is not None
-        plot.mean.axes.callbacks.connect("xlim_changed", lambda _: self._timer.start())
-        plot.mean.axes.callbacks.connect("ylim_changed", lambda _: self._timer.start())
-        canvas.mpl_connect("motion_notify_event", self._on_move)
-        canvas.mpl_connect("scroll_event", self._on_wheel)
 
     def _ask(self) -> None:
         """Ask for the part in sight, if another is shown."""
-        plot, ref = self._canvas.plot, self._ref
-        if plot is None or ref is None or plot.found is None:
+        views, ref = self._canvas.picture.views(), self._ref
+        if not views or ref is None:
             return
         sizes = matrix_shape(ref.shape)
-        axes = plot.mean.axes
-        part = _within(axes.get_ylim(), sizes[0]), _within(axes.get_xlim(), sizes[1])
+        part = _within(views[0].y.limits, sizes[0]), _within(views[0].x.limits, sizes[1])
         if part != self._part and all(low < high for low, high in part):
             self._part = part
             self.wanted.emit(*part)
 
-    def _on_wheel(self, event: Any) -> None:
+    def _on_wheeled(self, number: int, x: float, y: float, up: bool) -> None:
         """Zoom around the mouse."""
-        if event.inaxes is None or self._ref is None:
+        if self._ref is None:
             return
-        share = 1 / STEP if event.button == "up" else STEP
-        plot = self._canvas.plot
-        assert plot is not None
-        if event.inaxes not in (plot.mean.axes, plot.largest.axes):
-            return
+        share = 1 / STEP if up else STEP
         rows, columns = matrix_shape(self._ref.shape)
-        event.inaxes.set_xlim(_zoomed(event.inaxes.get_xlim(), event.xdata, share, columns))
-        event.inaxes.set_ylim(_zoomed(event.inaxes.get_ylim(), event.ydata, share, rows))
-        self._canvas.canvas.draw_idle()
+        view = self._canvas.picture.views()[number]
+        across, down = _zoomed(view.x.limits, x, share, columns), _zoomed(view.y.limits, y, share, rows)
+        self._canvas.picture.show_part(number, across, down)
 
-    def _on_move(self, event: Any) -> None:
-        plot = self._canvas.plot
-        found = plot.found if plot is not None else None
-        if found is None or event.inaxes is None or event.xdata is None:
+    def _on_pointed(self, number: int, x: float, y: float) -> None:
+        if self._found is None or number < 0:
             self.named.emit("")
-            return
-        self.named.emit(block_text(found, math.floor(event.ydata + 0.5), math.floor(event.xdata + 0.5)))
+        else:
+            self.named.emit(block_text(self._found, math.floor(y + 0.5), math.floor(x + 0.5)))
 
 
 def block_text(found: HeatMap, row: int, column: int) -> str:

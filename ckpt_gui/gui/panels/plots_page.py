@@ -209,7 +209,7 @@ class PlotsPage(QWidget):
 
     def _name(self, text: str) -> None:
         if self.view.name == "heat" and not text:
-            text = self.tr("The wheel zooms; the toolbar moves and goes back to the whole. Yellow is not finite.")
+            text = self.tr("The wheel zooms; the buttons move and go back to the whole. Yellow is not finite.")
         self.hint.setText(said(text))
 
     # ------------------------------------------------------------------------------------------------------- saving

@@ -1,55 +1,42 @@
-"""A plot in the window: matplotlib is imported in a job when first seen, the figure built once, and updated after.
+"""A plot in the window: a picture that jobs draw (see `plot_drawing`), and the tools below it.
 
-matplotlib takes 1.5 to 3 s to import and up to 2 s to rebuild a figure of bars, but about 0.1 s to draw artists whose
-data were replaced. So the plots of `ckpt_gui.plots` make their axes once, and are given new data.
+matplotlib takes 1.5 to 3 s to import and 0.1 to 0.5 s to draw. The window waits for neither: while a job draws, what is
+shown already stays, moved or zoomed as far as its pixels go. One job draws at a time, always what was wished for last.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Generic
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QIcon, QImage, QPainter, QPixmap, QShowEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QColor, QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
 
+from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.gui.jobs import Job, JobManager
-from ckpt_gui.gui.language import said
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import em, plain_label
-from ckpt_gui.plots import Palette, Plot
+from ckpt_gui.gui.widgets.plot_drawing import Data, Drawer, Drawn, Make, P, Wish
+from ckpt_gui.gui.widgets.plot_picture import PlotPicture
+from ckpt_gui.gui.widgets.plot_tools import PlotTools
+from ckpt_gui.gui.widgets.trouble_line import TroubleLine
+from ckpt_gui.plots import Palette
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-P = TypeVar("P", bound=Plot)
-Make = Callable[["Figure", Palette, float], P]
-
-
-def load_matplotlib(_job: Job | None = None) -> None:
-    """Import what a plot needs: on a worker thread, since it takes seconds."""
-    import matplotlib.backends.backend_qtagg
-    import matplotlib.figure  # noqa: F401
+PAUSE_MS = 40  # after the last change: of the room, or by the mouse
+LEAST = 40  # pixels each way: there is no room for axes in less
 
 
 class PlotCanvas(QWidget, Generic[P]):
-    """A plot with a compact toolbar (whole view, pan, zoom, save as PNG, SVG or PDF).
+    """A plot with its tools: whole view, move, zoom, save as PNG, SVG or PDF.
 
     Args:
-        jobs: Runs the import of matplotlib.
+        jobs: Draws.
         theme: Colours.
         make: Makes the plot in a figure; one of the classes of `ckpt_gui.plots`.
         name: What screen readers call it.
         parent: The widget around it.
         ground: Role of the colour behind it.
-
-    Signals:
-        built(): The plot exists now.
     """
-
-    built = Signal()
 
     def __init__(
         self,
@@ -62,146 +49,123 @@ class PlotCanvas(QWidget, Generic[P]):
         ground: str = "window",
     ) -> None:
         super().__init__(parent)
-        self._jobs, self._theme, self._make, self.ground = jobs, theme, make, ground
-        self._asked = False
-        self._show: Callable[[P], None] | None = None
-        self.plot: P | None = None
-        self.canvas: Any = None
-        self.toolbar: Any = None
+        self._jobs, self._theme, self._ground = jobs, theme, ground
+        self._drawer: Drawer[P] = Drawer(make)
+        self._data: Data[P] | None = None
+        self._job: Job | None = None
+        self._tint: QColor | None = None  # of the tools, which are pictures of matplotlib's
+        self._refused: Wish[P] | None = None  # what could not be drawn is not tried again
         self.setAccessibleName(name)
-        self._box = QVBoxLayout(self)
-        self._box.setContentsMargins(0, 0, 0, 0)
-        self._box.setSpacing(0)
-        self._waiting = plain_label(self.tr("Preparing the plots…"), muted=True)
-        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._box.addWidget(self._waiting, 1)
-        theme.changed.connect(self._on_theme)
+        self.picture = PlotPicture(theme, ground)
+        self.picture.setAccessibleName(name or self.tr("Plot"))
+        self.picture.say(self.tr("Preparing the plots…"))
+        self.tools = PlotTools(self.picture)
+        self.trouble = TroubleLine(jobs)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for widget, stretch in ((self.picture, 1), (self.tools, 0), (self.trouble, 0)):
+            column.addWidget(widget, stretch)
+        self._later = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._later.timeout.connect(self._draw)
+        self.picture.resized.connect(self._later.start)
+        self.picture.moved.connect(self._later.start)
+        self.tools.save_wanted.connect(self._ask_where)
+        theme.changed.connect(self._later.start)
+
+    @property
+    def plot(self) -> P | None:
+        """The plot, once it was made; to be looked at while nothing is drawn."""
+        return self._drawer.plot
 
     @property
     def ready(self) -> bool:
-        """True once the plot exists."""
-        return self.plot is not None
+        """True once what is wanted is drawn."""
+        drawn = self.picture.drawn
+        return drawn is not None and self._job is None and drawn.wish == self._wish()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Start what is wanted, now that it is seen."""
+        """Draw what is wanted, now that it is seen."""
         super().showEvent(event)
-        if not self._asked:
-            self._asked = True
-            title = self.tr("Preparing the plots")
-            self._jobs.start(title, load_matplotlib, self._loaded, self._not_loaded, quiet=True)
+        self._later.start()
 
     def show_data(self, show: Callable[[P], None], *, new_view: bool = True) -> None:
-        """Show other data, at once or as soon as there is a plot.
+        """Show other data, as soon as they are drawn.
 
         Args:
-            show: Gives the plot its data.
+            show: Gives the plot its data, on a worker's thread.
             new_view: Whether the view on them is a new one, to which Home leads back.
         """
-        self._show = show
-        if self.plot is not None:
-            show(self.plot)
-            if new_view:
-                self.toolbar.update()
-                self._arrange()
-            self.canvas.draw_idle()
-
-    def _arrange(self) -> None:
-        """Let the next drawing find the room for all texts: half of the time that it takes."""
-        assert self.plot is not None
-        self.plot.figure.set_layout_engine("constrained")
-
-    def _arranged(self, _event: object) -> None:
-        """Keep the places of the axes until there are other data or there is other room."""
-        assert self.plot is not None
-        self.plot.figure.set_layout_engine("none")
+        is_new = new_view or self.picture.limits is None  # or follows one that is not drawn yet
+        self._data = Data(self._data.number + 1 if self._data is not None else 0, show, is_new)
+        if is_new:
+            self.picture.limits = None
+        self._later.start()
 
     def copy(self) -> None:
-        """Put the picture on the clipboard."""
-        if self.plot is not None:
-            QGuiApplication.clipboard().setImage(self.grab_figure())
+        """Put the picture on the clipboard, as soon as a job has drawn it."""
+        if self.picture.drawn is not None:
+            title = self.tr("Copying the picture")
+            copy = QGuiApplication.clipboard().setImage
+            self._jobs.start(title, lambda _: self._drawer.copy(), copy, self.trouble.say_error, quiet=True)
 
-    def grab_figure(self) -> QImage:
-        """Return the picture, without the toolbar."""
-        assert self.plot is not None
-        out = io.BytesIO()
-        self.plot.figure.savefig(out, format="png", dpi=150)
-        return QImage.fromData(out.getvalue())
+    def save(self, path: str) -> None:
+        """Save the picture in a job, in the format that the name asks for."""
+        self.trouble.say("")
+        title = self.tr("Saving the picture")
+        self._jobs.start(title, lambda _: self._drawer.save(path), lambda _: None, self.trouble.say_error, quiet=True)
 
     def palette_now(self) -> Palette:
         """Return the theme's colours for a plot."""
         roles = ("text", "muted", "border", "blue", "orange", "teal", "violet", "red")
         colours = {role: self._theme.color(role).name() for role in roles}
-        return Palette(window=self._theme.color(self.ground).name(), dark=self._theme.dark, **colours)
+        return Palette(window=self._theme.color(self._ground).name(), dark=self._theme.dark, **colours)
 
-    def _loaded(self, _: object) -> None:
-        from matplotlib.backends.backend_qtagg import FigureCanvasQTAgg
-        from matplotlib.figure import Figure
+    def _ask_where(self) -> None:
+        if self.picture.drawn is not None:
+            kinds = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
+            path, _ = QFileDialog.getSaveFileName(self, self.tr("Save the picture"), "", kinds)
+            if path:
+                self.save(path)
 
-        figure = Figure(layout="constrained")
-        self.canvas = FigureCanvasQTAgg(figure)  # type: ignore[no-untyped-call]
-        self.canvas.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.canvas.setAccessibleName(self.accessibleName() or self.tr("Plot"))
-        self.toolbar = _make_toolbar(self.canvas, self)
-        self._box.removeWidget(self._waiting)
-        self._waiting.hide()
-        self._box.addWidget(self.canvas, 1)
-        self._box.addWidget(self.toolbar)
-        self.plot = self._make(figure, self.palette_now(), self._points())
-        self.canvas.mpl_connect("draw_event", self._arranged)
-        self.canvas.mpl_connect("resize_event", lambda _: self._arrange())
-        self._on_theme()
-        if self._show is not None:
-            self.show_data(self._show)
-        self.built.emit()
+    # ------------------------------------------------------------------------------------------------------- drawing
 
-    def _not_loaded(self, error: BaseException) -> None:
-        self._waiting.setText(self.tr("The plots are not available: {error}").format(error=error))
+    def _wish(self) -> Wish[P]:
+        """Return what is wanted: without data, that there be a plot."""
+        size = self.picture.width(), self.picture.height()
+        points = max(6.0, self.font().pointSizeF() * 0.86)  # a little smaller than the window's letters
+        ratio = self.picture.devicePixelRatioF()
+        limits = self.picture.limits if self._data is not None else None
+        return Wish(self._data, self.palette_now(), points, size, ratio, limits)
 
-    def _on_theme(self) -> None:
-        if self.plot is not None:
-            self.plot.recolour(self.palette_now(), self._points())
-            self._arrange()
-            _tint_icons(self.toolbar, self._theme.color("text"))
-            self.canvas.draw_idle()
+    def _draw(self) -> None:
+        """Draw what is wanted, unless it is there or nobody sees it; while a job draws, that waits for its end."""
+        wish, drawn = self._wish(), self.picture.drawn
+        if self._job is not None or not self.isVisible() or min(wish.size) < LEAST:
+            return
+        if wish == self._refused or (drawn is not None and drawn.wish == wish):
+            return
+        if wish.data is None and self._drawer.plot is not None:
+            return
+        title = self.tr("Preparing the plots") if self._drawer.plot is None else self.tr("Drawing the plot")
+        self._job = self._jobs.start(
+            title, lambda _: self._drawer.draw(wish), self._drawn, lambda error: self._failed(wish, error), quiet=True
+        )
 
-    def _points(self) -> float:
-        """Return the size of letters for matplotlib: a little smaller than the window's."""
-        return max(6.0, self.font().pointSizeF() * 0.86)
+    def _drawn(self, drawn: Drawn[P]) -> None:
+        self._job = None
+        if self._tint != (tint := self._theme.color("text")):
+            self._tint = tint
+            self.tools.tint(tint)
+        if drawn.wish.data is not None:
+            self.trouble.say("")
+            self.picture.show_drawn(drawn, is_last=drawn.wish.data == self._data)
+        self._draw()
 
-
-def _make_toolbar(canvas: Any, parent: QWidget) -> Any:
-    """Return matplotlib's own toolbar, reduced to what is used, small, and named for screen readers."""
-    from matplotlib.backends.backend_qt import NavigationToolbar2QT
-
-    class Toolbar(NavigationToolbar2QT):
-        pass
-
-    Toolbar.toolitems = [item for item in NavigationToolbar2QT.toolitems if item[0] in ("Home", "Pan", "Zoom", "Save")]
-    toolbar: Any = Toolbar(canvas, parent, coordinates=False)  # type: ignore[no-untyped-call]
-    size = em(parent, 1.05)
-    toolbar.setIconSize(QSize(size, size))
-    toolbar.setStyleSheet("QToolBar { border: none; padding: 0; spacing: 2px; background: transparent; }")
-    toolbar.setAccessibleName(said("Plot tools"))
-    for action in toolbar.actions():
-        button = toolbar.widgetForAction(action)
-        if button is not None and action.text():
-            button.setProperty("kind", "quiet")
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.setAccessibleName(action.toolTip() or action.text())
-    return toolbar
-
-
-def _tint_icons(toolbar: Any, colour: QColor) -> None:
-    """Draw the toolbar's icons in a colour of the theme: matplotlib tints them once only, and by a palette we style."""
-    from matplotlib import get_data_path
-
-    for text, _tip, image, name in toolbar.toolitems:
-        action = toolbar._actions.get(name) if text else None
-        if action is None:
-            continue
-        picture = QPixmap(str(Path(get_data_path(), "images", f"{image}_large.png")))
-        painter = QPainter(picture)
-        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
-        painter.fillRect(picture.rect(), colour)
-        painter.end()
-        action.setIcon(QIcon(picture))
+    def _failed(self, wish: Wish[P], error: BaseException) -> None:
+        self._job, self._refused = None, wish
+        if isinstance(error, ImportError):
+            self.picture.say(self.tr("The plots are not available: {error}").format(error=error))
+        elif not isinstance(error, Cancelled):
+            self.trouble.say_error(error)
+        self._draw()
