@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ckpt_gui import dataclasses
+from ckpt_gui.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

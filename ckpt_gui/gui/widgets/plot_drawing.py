@@ -6,16 +6,16 @@ that it needs to zoom in it. matplotlib keeps caches that threads share, so one 
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from PySide6.QtGui import QImage
 
+from ckpt_gui import dataclasses
+from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.plots import Palette, Plot, save_figure
 from ckpt_gui.plots.view import AxesView, Limits, views_of
 
