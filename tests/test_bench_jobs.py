@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.stats import many_stats
 from tests.bench import job, peers
 from tests.bench.__main__ import main
 from tests.bench.bench import Bench
@@ -18,9 +21,10 @@ from tests.bench.files import chill, warm
 from tests.bench.plans import note
 from tests.bench.race import run
 from tests.bench.remote import remotes
+from tests.bench.rows import races
 from tests.bench.shapes import config, make_hf, nbytes, specs, tensor_count
 from tests.bench.sparse import GROWING, MODELS, Shape, tensors, write_holes
-from tests.bench.wide import TENSORS, count, make_many
+from tests.bench.wide import count, make_many
 from tests.bench.wide import tensors as wide_tensors
 from tests.bench.window import flat, phases_table
 
@@ -52,6 +56,14 @@ def test_the_model_is_whole_and_kept(hf: Path) -> None:
     assert tensor_count("mini") == MINI
     warm(path)
     chill(path)
+
+
+def test_the_same_in_fp32(tmp_path: Path) -> None:
+    path = make_hf(tmp_path / "fp32", "mini", "fp32") / "model.safetensors"
+    with open_checkpoint(path) as opened:
+        assert {ref.dtype for ref in opened.refs} == {"fp32"}
+        [one] = many_stats(opened, opened.refs[:1])
+    assert one.std == pytest.approx(0.02, rel=0.05)
 
 
 def test_export_tells_its_phases_and_the_disk(hf: Path, tmp_path: Path) -> None:
@@ -128,8 +140,9 @@ def test_sizes_of_known_models() -> None:
 
 
 def test_a_file_of_very_many_tensors(tmp_path: Path) -> None:
-    make_many(tmp_path / "many" / "model.safetensors")
-    assert job.open_ours(str(tmp_path / "many" / "model.safetensors"))["tensors"] == TENSORS
+    path = tmp_path / "many" / "model.safetensors"
+    make_many(path, 2000)
+    assert job.figures(str(path), "2", "0")["tensors"] == 2000
 
 
 def test_a_plan_says_what_it_took(hf: Path) -> None:
@@ -190,6 +203,18 @@ def test_opening_over_http_beside_the_disk(tmp_path: Path) -> None:
     [samples] = run(race, 1, 60).rounds
     assert 30 <= samples["ours"]["requests"] <= 70
     assert samples["disk"]["again"] > 0
+
+
+@pytest.mark.skipif(find_spec("PySide6") is None, reason="PySide6 is not installed")
+def test_the_window_is_painted_and_driven(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "mini")
+    picked = {race.name: race for race in races(bench, ["window-start", "window-scan"])}
+    assert picked["window-start"].tasks[0].run()["peak_mib"] > 20
+    scan = picked["window-scan"]
+    [samples] = run(scan, 1, 60).rounds
+    assert samples["ours"]["scan of all values|seconds"] > 0
+    assert scan.note is not None
+    assert "| scan of all values |" in scan.note([samples])
 
 
 def test_a_shape_has_as_many_files_as_it_says(tmp_path: Path) -> None:

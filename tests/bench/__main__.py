@@ -81,12 +81,17 @@ def _measured(bench: Bench, args: argparse.Namespace) -> list[Line]:
     runs = args.runs or (QUICK_RUNS if args.quick else RUNS)
     patience = args.patience or (QUICK_PATIENCE if args.quick else PATIENCE)
     begun, table = time.monotonic(), list[Line]()
-    for race in races(bench, args.rows):
-        result = run(race, runs, patience)
-        table.extend(lines(race, result))
-        _tell(race, result)
-        if args.profile:
-            _say("  " + profile(bench, race, args.profile))
+    try:
+        for race in races(bench, args.rows):
+            result = run(race, runs, patience)
+            table.extend(lines(race, result))
+            _tell(race, result)
+            if args.profile:
+                _say("  " + profile(bench, race, args.profile))
+    except KeyboardInterrupt:
+        _say("Stopped; what was measured until now is kept.")
+    finally:
+        bench.files.clear()
     _say(f"All of it took {(time.monotonic() - begun) / 60:.1f} minutes.")
     return table
 

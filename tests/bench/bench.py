@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -60,8 +59,3 @@ class Bench:
         if python_with(needs, self.oracles):
             return ""
         return f"no interpreter here has {' and '.join(needs)}: `make test-oracles` makes one, `--oracles` names one"
-
-
-def remove(path: Path) -> None:
-    """Remove an output, be it a file or a folder."""
-    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

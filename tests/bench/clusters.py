@@ -11,7 +11,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tests.bench.bench import Bench, remove
+from tests.bench.bench import Bench
+from tests.bench.files import remove
 from tests.bench.process import Sample
 from tests.bench.race import Aim, Quantity, Race, Round, Task
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.bench import Bench, remove
+from tests.bench.bench import Bench
+from tests.bench.files import remove
 from tests.bench.process import Sample
 from tests.bench.race import PEAK, WALL, Aim, Quantity, Race, Task
 from tests.bench.shapes import tensor_count

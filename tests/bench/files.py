@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.bench.process import PEERS, Processes
 from tests.bench.pythons import python_with
-from tests.bench.shapes import SHAPES, make_hf, nbytes
+from tests.bench.shapes import make_hf, nbytes
 from tests.bench.sparse import Shape, make_sparse
 from tests.bench.wide import make_many, make_wide
 
@@ -38,8 +38,14 @@ class Files:
         self.hf, self.meta, self.twin = self.work / "hf", self.work / "meta", self.work / "twin"
         self.weights, self.pth = self.hf / "model.safetensors", self.meta / "consolidated.00.pth"
         self.same = self.twin / self.weights.name
+        self.fp32 = folder / "llama-135m-fp32" / "model.safetensors"
         self.out, self.copy = self.work / f"out-{os.getpid()}", self.work / f"copy-{os.getpid()}"
         self.many, self.many_pth = folder / "many" / "model.safetensors", folder / "many" / "pth" / "model.pt"
+
+    def clear(self) -> None:
+        """Remove what was written while something was measured."""
+        remove(self.out)
+        remove(self.copy)
 
     def make_hf(self) -> None:
         """Make a model in Hugging Face's layout, one file."""
@@ -59,6 +65,11 @@ class Files:
         if not self.same.exists():
             shutil.copytree(self.hf, self.twin, dirs_exist_ok=True)
         warm(self.same)
+
+    def make_fp32(self) -> None:
+        """Make a smaller model in fp32."""
+        make_hf(self.fp32.parent, SMALLER, "fp32")
+        warm(self.fp32)
 
     def make_many(self) -> None:
         """Make a file of very many small tensors."""
@@ -90,6 +101,11 @@ class Files:
         make_sparse(self.sparse(shape), shape)
 
 
+def remove(path: Path) -> None:
+    """Remove an output, be it a file or a folder."""
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 def warm(path: Path) -> None:
     """Read a file, so that the system has it in memory."""
     for _ in _blocks(path):
@@ -107,8 +123,3 @@ def _blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as file:
         while block := file.read(4 << 20):
             yield block
-
-
-def known_sizes() -> tuple[str, ...]:
-    """Return the sizes that files can be made of."""
-    return tuple(SHAPES)

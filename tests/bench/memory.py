@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.bench.bench import Bench, remove
+from tests.bench.bench import Bench
+from tests.bench.files import remove
 from tests.bench.process import Sample
 from tests.bench.race import PEAK, Aim, Race, Task
 from tests.bench.sparse import EIGHT, GROWING

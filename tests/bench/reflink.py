@@ -11,8 +11,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.bench import Bench, remove
+from tests.bench.bench import Bench
 from tests.bench.exports import QUICK, SYNCED
+from tests.bench.files import remove
 from tests.bench.process import Failed, Sample, measured
 from tests.bench.race import Aim, Quantity, Race, Task
 from tests.bench.shapes import nbytes

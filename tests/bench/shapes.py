@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.formats import safetensors
 from ckpt_gui.core.tensors import TensorSpec
 
@@ -30,10 +31,10 @@ SHAPES = {
 NOISE = 16 << 20  # bytes, which are repeated
 
 
-def specs(size: str) -> Iterator[TensorSpec]:
+def specs(size: str, dtype: str = "bf16") -> Iterator[TensorSpec]:
     """Yield the tensors of a tied Llama of that size under Hugging Face names."""
     hidden, layers, heads, kv_heads, head_dim, ffn, vocab = SHAPES[size]
-    yield TensorSpec("model.embed_tokens.weight", "bf16", (vocab, hidden))
+    yield TensorSpec("model.embed_tokens.weight", dtype, (vocab, hidden))
     parts = {
         "input_layernorm": (hidden,),
         "self_attn.q_proj": (heads * head_dim, hidden),
@@ -47,8 +48,8 @@ def specs(size: str) -> Iterator[TensorSpec]:
     }
     for layer in range(layers):
         for name, shape in parts.items():
-            yield TensorSpec(f"model.layers.{layer}.{name}.weight", "bf16", shape)
-    yield TensorSpec("model.norm.weight", "bf16", (hidden,))
+            yield TensorSpec(f"model.layers.{layer}.{name}.weight", dtype, shape)
+    yield TensorSpec("model.norm.weight", dtype, (hidden,))
 
 
 def config(size: str) -> dict[str, object]:
@@ -63,12 +64,12 @@ def config(size: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def normal_noise(nbytes: int) -> bytes:
-    """Return bf16 numbers as weights have them: normal, with a deviation of 0.02."""
+def normal_noise(nbytes: int, dtype: str = "bf16") -> bytes:
+    """Return numbers in bf16 or fp32 as weights have them: normal, with a deviation of 0.02."""
     import numpy as np
 
-    values = np.random.default_rng(0).normal(0, 0.02, nbytes // 2).astype(np.float32)
-    return (values.view(np.uint32) >> 16).astype(np.uint16).tobytes()
+    values = np.random.default_rng(0).normal(0, 0.02, nbytes // BY_NAME[dtype].itemsize).astype(np.float32)
+    return values.tobytes() if dtype == "fp32" else (values.view(np.uint32) >> 16).astype(np.uint16).tobytes()
 
 
 def nbytes(size: str) -> int:
@@ -81,14 +82,14 @@ def tensor_count(size: str) -> int:
     return sum(1 for _ in specs(size))
 
 
-def make_hf(folder: Path, size: str) -> Path:
+def make_hf(folder: Path, size: str, dtype: str = "bf16") -> Path:
     """Write a Hugging Face folder; one that exists is kept."""
     path = folder / "model.safetensors"
     if path.exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    layout = safetensors.layout(list(specs(size)), {"format": "pt"})
-    block = normal_noise(min(NOISE, layout.nbytes // 2 * 2))
+    layout = safetensors.layout(list(specs(size, dtype)), {"format": "pt"})
+    block = normal_noise(min(NOISE, layout.nbytes // 4 * 4), dtype)
     part = path.with_suffix(".part")  # an interrupted run leaves nothing that looks whole
     with part.open("wb") as file:
         for start in range(0, layout.nbytes, len(block)):

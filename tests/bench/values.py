@@ -17,7 +17,7 @@ LIBRARIES = ("torch", "safetensors")
 def values(bench: Bench) -> Iterator[Race]:
     """Yield the rows."""
     files, workers = bench.files, bench.workers
-    weights, same, many = str(files.weights), str(files.same), str(files.many)
+    weights, same, many, fp32 = (str(path) for path in (files.weights, files.same, files.many, files.fp32))
 
     def cat() -> Sample:
         sample = bench.processes.command("sh", "-c", f"cat '{weights}' > /dev/null")
@@ -44,6 +44,12 @@ def values(bench: Bench) -> Iterator[Race]:
         (Aim("time", "figures and histograms, file in memory, against cat", 8.0, FIGURES, peer="cat"),),
         files.make_hf,
     )
+    yield Race(
+        "figures-fp32",
+        (bench.ours("figures", fp32, workers), bench.peer("torch", LIBRARIES, "figures_torch", fp32)),
+        (Aim("time", "figures and histograms of 0.5 GB in fp32, process, against torch", 0.15, peer="torch"),),
+        files.make_fp32, runs=3,
+    )  # fmt: skip
     yield Race(
         "figures-many",
         (bench.ours("figures", many, workers, "0"), bench.peer("torch", LIBRARIES, "plain_figures_torch", many)),

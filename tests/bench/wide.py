@@ -69,7 +69,7 @@ def count(size: str) -> int:
     return layers * (9 + 3 * experts) + 3
 
 
-def make_many(path: Path) -> None:
+def make_many(path: Path, count: int = TENSORS) -> None:
     """Write a safetensors file of very many small tensors; one that exists is kept."""
     if path.exists():
         return
@@ -78,9 +78,9 @@ def make_many(path: Path) -> None:
         f"model.layers.{n // 1024}.mlp.experts.{n % 1024}.gate_proj.weight": {
             "dtype": "BF16", "shape": [8, NBYTES // 16], "data_offsets": [n * NBYTES, (n + 1) * NBYTES],
         }
-        for n in range(TENSORS)
+        for n in range(count)
     }  # fmt: skip
     text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
     text += b" " * (-len(text) % 8)
-    data = bytes(i * 7 % 251 for i in range(NBYTES)) * TENSORS
+    data = bytes(i * 7 % 251 for i in range(NBYTES)) * count
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
