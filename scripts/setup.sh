@@ -54,7 +54,7 @@ case "$kind" in
     pip_in "$venv" --no-deps litgpt==0.5.11 lightning==2.6.6 lightning-utilities==0.15.3 \
       pytorch-lightning==2.6.6 torchmetrics==1.9.0 jsonargparse==4.53.0
     ;;
-  oracles5) pip_in "$venv" -e ".[test,oracles5]" ;;
+  oracles5) pip_in "$venv" -e ".[test,oracles5,gcs]" ;;
 esac
 echo "$print" >"$venv/.ckpt-gui-$kind"
 note "done in $((SECONDS - start)) s"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.meter import Meter
+from ckpt_gui.core.origin import check_reachable
 from ckpt_gui.core.shards import STOP, ShardJob, ShardResult, run_shard, write_shard
 from ckpt_gui.core.tensors import Source
 
@@ -38,6 +39,7 @@ def run_on(executor: Executor, jobs: Sequence[ShardJob], folder: Path, meter: Me
         CheckpointError: What a job raised; or a worker has died.
         Cancelled: The meter says so.
     """
+    check_reachable((job.origin for job in jobs), same_process=isinstance(executor, ThreadPoolExecutor))
     if len(jobs) == 1:
         jobs = [dataclasses.replace(job, workers=workers) for job in jobs]
     futures: dict[Future[ShardResult], ShardJob] = {}

@@ -9,6 +9,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import has_secret
 from ckpt_gui.core.tensors import Reader, Source, SourceFile, TensorRef
 from ckpt_gui.dataclasses import dataclass
 
@@ -58,9 +59,6 @@ def open_origin(origin: Origin) -> Source:
     Raises:
         CheckpointError: It cannot be opened here, or is not as it was.
     """
-    if origin.in_memory:
-        text = "Tensors that are held in memory cannot be written by other processes."
-        raise CheckpointError("not-a-checkpoint", text, fix="Write them without an executor.")
     readers: dict[str, Reader] = {}
     checksums: dict[tuple[str, str], tuple[int, int]] = {}
     with ExitStack() as opened:
@@ -79,6 +77,32 @@ def open_origin(origin: Origin) -> Source:
         _check_same((*origin.files, *origin.whole), {file.name: file for file in found})
         opened.pop_all()
     return Source(origin.path, origin.container, (), tuple(found), readers=readers, checksums=checksums)
+
+
+def check_reachable(origins: Iterable[Origin], *, same_process: bool) -> None:
+    """Raise if jobs could not open what they read, before the first of them begins.
+
+    Args:
+        origins: What they read.
+        same_process: True if they work on threads of this process, which knows the secrets of addresses.
+
+    Raises:
+        CheckpointError: It is held in memory, or its address has a secret: none is sent from process to process.
+    """
+    for origin in origins:
+        if origin.in_memory:
+            text = "Tensors that are held in memory cannot be written by other processes."
+            raise CheckpointError("target-refused", text, fix="Write them without an executor.")
+        if same_process:
+            continue
+        secret = next((file.path for file in (*origin.files, *origin.whole) if has_secret(file.path)), None)
+        if secret is not None:
+            text = (
+                f"{safe_text(secret)} is read with a password or a signature in its address, "
+                "which is not sent to other processes."
+            )
+            fix = "Sign in the way its own tools do, on every machine that works, or write without a cluster."
+            raise CheckpointError("target-refused", text, fix=fix, path=secret)
 
 
 def _check_same(wanted: Iterable[SourceFile], found: Mapping[str, SourceFile]) -> None:

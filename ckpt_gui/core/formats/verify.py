@@ -16,9 +16,10 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.checked import BLOCK, Checked, HasChecksums, HasParts
 from ckpt_gui.core.formats.doubtful import hidden_archives, holes, nested_archives, odd_truth
 from ckpt_gui.core.formats.file_errors import show_path
-from ckpt_gui.core.formats.places import identity_at
+from ckpt_gui.core.formats.places import identity_at, side_by_side
 from ckpt_gui.core.formats.published import known_of, verify_published
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
 
 Progress = Callable[[str, int, int], None]
@@ -108,7 +109,9 @@ def verify_checksums(
 
 def changed_files(source: Source) -> list[str]:
     """Return the files of a source that are not as they were when it was opened: written, replaced, or gone."""
-    return [file.path for file in source.files if file.identity and not _is_same(file)]
+    files = [file for file in source.files if file.identity]
+    same = side_by_side(_is_same, files, remote=any(is_url(file.path) for file in files))
+    return [file.path for file, is_same in zip(files, same, strict=True) if not is_same]
 
 
 def _is_same(file: SourceFile) -> bool:

@@ -66,6 +66,11 @@ def real_address(public: str) -> str:
     return urlsplit(_SECRETS[home])._replace(path=urlsplit(public).path).geturl()
 
 
+def has_secret(public: str) -> bool:
+    """True if fetching from an address takes a secret that only this process knows."""
+    return real_address(public) != public
+
+
 def redacted(text: str) -> str:
     """Return an address without passwords, signatures and tokens.
 
@@ -132,8 +137,9 @@ def _trunk(url: str) -> str:
 
 
 def _is_below(public: str, home: str) -> bool:
-    """True for what lies in a folder that was let in, or beside a file that was."""
-    return public.startswith(f"{_trunk(home).rstrip('/')}/") or public.startswith(f"{split(home)[0]}/")
+    """True for what lies in a folder that was let in, or beside a file that was, and for the folder of that file."""
+    below = f"{public.rstrip('/')}/"
+    return below.startswith((f"{_trunk(home).rstrip('/')}/", f"{split(home)[0]}/"))
 
 
 def _on_hub(text: str) -> str:

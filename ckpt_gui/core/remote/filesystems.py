@@ -32,6 +32,9 @@ _PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "
 # Fields of `info` that change when a file does, the best first.
 _TAGS = ("ETag", "etag", "md5Hash", "generation", "blob_id", "VersionId", "LastModified", "last_modified", "mtime",
          "created")  # fmt: skip
+# Whose handles read no other state of a file than the one they found, or which hand out one state only. With others
+# the file is asked for again after each read: what is the same then was the same before.
+_BINDING = frozenset(("s3", "s3a", "hf"))
 _FEW = {"connect_timeout": 10, "read_timeout": TIMEOUT, "retries": {"max_attempts": 2}}
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "s3": {"config_kwargs": _FEW},
@@ -57,6 +60,7 @@ class FsspecStore:
         """Find the filesystem; it connects when it is first needed."""
         self._root = root
         self._class = _class_of(urlsplit(root).scheme)
+        self._binds = urlsplit(root).scheme in _BINDING
         self._made: Any = None
         self._lock = threading.RLock()
         several = self._class.async_impl or urlsplit(root).scheme == "hf"
@@ -80,6 +84,8 @@ class FsspecStore:
             handle.seek(start)
             data: bytes = handle.read(end - start)
             self._give_back(url, stat, handle)
+            if not self._binds:
+                _check(self._info(url, fresh=True), stat)
         if len(data) != end - start:
             raise Fault(f"broke off after {len(data):,} of {end - start:,} bytes", retry=True)
         return data
@@ -113,7 +119,10 @@ class FsspecStore:
                 return free.pop()
         if self._class.protocol == "memory":
             return _Copy(self._system().open(self._path(url), "rb"))
-        return self._system().open(self._path(url), "rb", cache_type="none")
+        handle = self._system().open(self._path(url), "rb", cache_type="none")
+        if self._binds:
+            _check(handle.details, stat)
+        return handle
 
     def _give_back(self, url: str, stat: Stat, handle: Any) -> None:
         with self._lock:
@@ -192,6 +201,12 @@ def _tag(info: Mapping[str, Any]) -> str:
     if lfs and lfs.get("sha256"):
         return str(lfs["sha256"])
     return next((str(info[name]) for name in _TAGS if info.get(name)), "")
+
+
+def _check(info: Mapping[str, Any], stat: Stat) -> None:
+    """Raise if a file is not the one that was opened."""
+    if (int(info["size"]), _tag(info)) != stat:
+        raise changed("its size, ETag or time is another")
 
 
 class _faults:

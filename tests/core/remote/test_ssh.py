@@ -9,10 +9,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
+from tests import builders
 from tests.core.models import config, save_shards, state, stored
 
 paramiko = pytest.importorskip("paramiko")
@@ -104,6 +106,33 @@ def test_a_folder_by_ssh(ssh: str, tmp_path: Path) -> None:
         assert there.is_folder
         assert "hush" not in repr((there.path, there.files, there.sidecars))
         assert stored(there) == stored(here)
+
+
+def test_a_large_read_asks_for_all_its_parts_at_once(ssh: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after another, each of 256 parts would wait for a whole round trip."""
+    values, waiting = np.arange(2 << 20, dtype=np.float32), []
+    (tmp_path / "w.safetensors").write_bytes(builders.safetensors_bytes({"w": values}))
+    ask = paramiko.SFTPClient._async_request
+
+    def asked(client: paramiko.SFTPClient, *request: object) -> int:
+        waiting.append(len(client._expecting))
+        return ask(client, *request)
+
+    with open_checkpoint(f"{ssh}{tmp_path}/w.safetensors") as there:
+        monkeypatch.setattr(paramiko.SFTPClient, "_async_request", asked)
+        assert there.read(there.refs[0]) == values.tobytes()
+    assert max(waiting) > 8
+
+
+def test_what_changed_by_ssh_is_refused(ssh: str, tmp_path: Path) -> None:
+    values = np.arange(200_000, dtype=np.float32)
+    place = tmp_path / "w.safetensors"
+    place.write_bytes(builders.safetensors_bytes({"w": values}))
+    with open_checkpoint(f"{ssh}{place}") as there:
+        place.write_bytes(builders.safetensors_bytes({"w": values + 1}))
+        os.utime(place, (1, 1))
+        with pytest.raises(CheckpointError, match="another file there now"):
+            there.read(there.refs[0], 500_000, 600_000)
 
 
 def test_a_server_whose_key_is_not_known(ssh: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.remote.faults import Fault
 from ckpt_gui.core.remote.store import close_stores
 from tests.core.models import config, save_shards, state, stored
 
@@ -157,6 +158,21 @@ def test_what_changed_on_s3_is_refused(s3: str) -> None:
             there.read(there.refs[0], 2 << 20, 3 << 20)
     with open_checkpoint(name) as again:
         assert again.read(again.refs[0]) == (values + 1).tobytes()
+
+
+def test_what_changed_before_another_reader_began_is_refused(s3: str) -> None:
+    """Each reader has a handle of its own, bound to the file that it finds: not the one that was opened."""
+    import s3fs
+
+    from ckpt_gui.core.remote.store import store_for
+    from tests import builders
+
+    name = f"{s3}/model-00001-of-00003.safetensors"
+    store = store_for(name)
+    stat = store.open(name, 0).stat
+    s3fs.S3FileSystem().pipe(name.removeprefix("s3://"), builders.safetensors_bytes({"w": np.arange(9.0)}))
+    with pytest.raises(Fault, match="another file there now"):
+        store.read(name, stat, 0, 8)
 
 
 def test_what_is_not_on_s3(s3: str) -> None:
