@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from ckpt_gui import dataclasses
 from ckpt_gui.cli import many
 from ckpt_gui.cli.edit_options import decide
-from ckpt_gui.cli.options import add_model_options, belonging, count, place, policy, protected, report_file, size
+from ckpt_gui.cli.options import (
+    add_model_options,
+    belonging,
+    place,
+    policy,
+    protected,
+    report_file,
+    size,
+    threads,
+)
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,
@@ -71,7 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deep", action="store_true", help="read every byte: compare checksums, and judge the values of each weight"
     )
-    parser.add_argument("-j", dest="workers", metavar="N", type=count, default=2, help="threads of --deep (2)")
+    parser.add_argument(
+        "-j", dest="workers", metavar="N", type=threads, default=2, help="threads of --deep (2), or all"
+    )
     add_model_options(parser)
 
 

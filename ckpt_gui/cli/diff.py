@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ckpt_gui.cli.options import belonging, count, place, protected, report_file, size
+from ckpt_gui.cli.options import belonging, place, protected, report_file, size, threads
 from ckpt_gui.cli.terminal import (
     CANCELLED,
     OK,
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="BYTES", type=size, help="compare values only as far as it takes no more, such as 10GB"
     )
-    parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that compare")
+    parser.add_argument("-j", "--jobs", metavar="N", type=threads, default=2, help="threads that compare (2), or all")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,6 +26,7 @@ from ckpt_gui.cli.options import (
     protected,
     report_file,
     size,
+    threads,
 )
 from ckpt_gui.cli.terminal import (
     CANCELLED,
@@ -116,7 +117,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sha256", action="store_true", help="put the SHA-256 of each file into EXPORT_REPORT.json")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
-    parser.add_argument("-j", "--jobs", metavar="N", type=count, default=2, help="threads that read and write")
+    parser.add_argument(
+        "-j", "--jobs", metavar="N", type=threads, default=2, help="threads that read and write (2), or all"
+    )
     parser.add_argument(
         "--cluster",
         metavar="URL",

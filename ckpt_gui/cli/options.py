@@ -58,6 +58,15 @@ def count(text: str) -> int:
     return int(text)
 
 
+def threads(text: str) -> int:
+    """Read how many threads are wanted: a number, or `all` for as many as there are cores."""
+    if text != "all":
+        return count(text)
+    from ckpt_gui.core.cores import every_core
+
+    return every_core()
+
+
 def alpha(text: str) -> float:
     """Read a number above 0.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ckpt_gui.cli.edit_options import decide
-from ckpt_gui.cli.options import add_model_options, count, place, plot_file, policy, protected
+from ckpt_gui.cli.options import add_model_options, place, plot_file, policy, protected, threads
 from ckpt_gui.cli.stats_view import View, Work
 from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_json, write_text
 from ckpt_gui.core.entry import Entry
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out.add_argument("--plot", metavar="FILE", type=plot_file, help="draw them, as .svg, .png or .pdf")
     out.add_argument("--dark", action="store_true", help="draw on a dark ground")
-    parser.add_argument("-j", dest="workers", metavar="N", type=count, default=2, help="threads (2)")
+    parser.add_argument("-j", dest="workers", metavar="N", type=threads, default=2, help="threads (2), or all")
     parser.add_argument("--no-cache", action="store_true", help="read all bytes again, whatever is known of the file")
     add_model_options(parser)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.cli.terminal import Progress, Stop
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.text import Line
 from ckpt_gui.dataclasses import dataclass
 
@@ -48,7 +49,7 @@ class Work:
     progress: Progress | None
     stopped: Stop
     cache: StatsCache | None
-    workers: int = 2
+    workers: int = WORKERS
 
 
 def number(value: float) -> str:

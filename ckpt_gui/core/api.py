@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Sidecars
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import GB, Target
@@ -55,7 +56,7 @@ def write(
     lora_alpha: float | None = None,
     overwrite: bool = False,
     sha256: bool = False,
-    workers: int = 2,
+    workers: int = WORKERS,
     executor: Executor | None = None,
     resume: bool = False,
     nice: bool = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.api import compared, read_base
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.families.layouts import title_of
@@ -147,6 +148,7 @@ def write_certain(
     policy: Policy | None = None,
     *,
     sha256: bool = False,
+    workers: int = WORKERS,
     progress: Progress | None = None,
     cancelled: IsCancelled | None = None,
 ) -> WriteResult:
@@ -165,4 +167,4 @@ def write_certain(
             raise CheckpointError(code or "decision-needed", sentence, fix="Open it in a window and decide.", path=path)
         from ckpt_gui.core.writer import write_export  # only here: the window starts without what writes
 
-        return write_export(export, folder, progress=progress, cancelled=cancelled, sha256=sha256)
+        return write_export(export, folder, workers=workers, progress=progress, cancelled=cancelled, sha256=sha256)

@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.engine import run_here, run_on
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
@@ -81,7 +82,7 @@ def write_export(
     folder: str | os.PathLike[str],
     *,
     overwrite: bool = False,
-    workers: int = 2,
+    workers: int = WORKERS,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     sha256: bool = False,

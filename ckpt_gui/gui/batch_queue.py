@@ -182,7 +182,9 @@ class BatchQueue(QObject):
         self.writing.emit(folder)
 
         def work(job: Job) -> WriteResult:
-            return write_certain(path, target, folder, policy, progress=job.progress, cancelled=job.cancelled)
+            return write_certain(
+                path, target, folder, policy, workers=job.workers, progress=job.progress, cancelled=job.cancelled
+            )
 
         title = self.tr("Exporting to {folder}").format(folder=safe_text(folder, 60))
         self._running[path] = self.jobs.start(

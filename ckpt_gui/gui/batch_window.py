@@ -43,6 +43,7 @@ class BatchWindow(QMainWindow):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.settings, self.theme = settings, theme
         self.jobs = JobManager(self)
+        self.jobs.use_all_cores(settings.all_cores)
         self.queue = BatchQueue(self.jobs, self)
         if settings.layout:
             self.queue.set_target(layout=settings.layout)

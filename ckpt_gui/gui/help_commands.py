@@ -59,6 +59,7 @@ class HelpCommands(QObject):
         dialog = SettingsDialog(window.settings, window.theme, window)
         dialog.scheme_chosen.connect(self.set_scheme)
         dialog.layout_chosen.connect(window.session.prefer_layout)
+        dialog.cores_chosen.connect(window.jobs.use_all_cores)
         dialog.shortcuts_wanted.connect(self.show_shortcuts)
         dialog.recents_changed.connect(window.start_page.refresh)
         dialog.was_reset.connect(self._after_reset)
@@ -82,6 +83,7 @@ class HelpCommands(QObject):
         self.set_scheme(self._window.settings.scheme)
         self.take_shortcuts()
         self._window.session.prefer_layout(self._window.settings.layout)
+        self._window.jobs.use_all_cores(self._window.settings.all_cores)
         self._window.start_page.refresh()
 
     def show_help(self) -> None:

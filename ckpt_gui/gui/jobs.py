@@ -16,6 +16,7 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, Signal
 
 from ckpt_gui import dataclasses
+from ckpt_gui.core.cores import WORKERS, every_core
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.dataclasses import dataclass
@@ -46,18 +47,27 @@ class Job(QRunnable):
         label: What it is doing, as far as it has said.
         done: Bytes done of `total`; `total` is 0 as long as it has not said.
         total: Bytes in all.
+        workers: Threads that it may use for reading and calculating; handed to the core.
     """
 
     _numbers = itertools.count(1)
 
     def __init__(
-        self, title: str, work: Work, carrier: _Carrier, *, quiet: bool = False, uses: tuple[object, ...] = ()
+        self,
+        title: str,
+        work: Work,
+        carrier: _Carrier,
+        *,
+        quiet: bool = False,
+        uses: tuple[object, ...] = (),
+        workers: int = WORKERS,
     ) -> None:
         super().__init__()
         self.setAutoDelete(False)
         self.title = title
         self.quiet = quiet
         self.uses = uses
+        self.workers = workers
         self.number = next(Job._numbers)
         self.begun = False
         self.label, self.done, self.total = "", 0, 0
@@ -108,6 +118,7 @@ class JobManager(QObject):
 
     Attributes:
         command: Returns the command that repeats what the user is doing, for reports of errors.
+        workers: Threads that a job may use for reading and calculating.
 
     Signals:
         started(job): It is there, and waits for a thread.
@@ -136,6 +147,7 @@ class JobManager(QObject):
         self._carrier.ended.connect(self._on_end, Qt.ConnectionType.QueuedConnection)
         self._live: dict[Job, _Ears] = {}
         self.command: Callable[[], str] = str
+        self.workers = WORKERS
 
     def start(
         self,
@@ -169,11 +181,15 @@ class JobManager(QObject):
             uses: What must stay open while it works; see `once_unused`.
             says: Puts a result into words for the list of jobs.
         """
-        job = Job(title, work, self._carrier, quiet=quiet, uses=uses)
+        job = Job(title, work, self._carrier, quiet=quiet, uses=uses, workers=self.workers)
         self._live[job] = _Ears(done, failed, discard or _ignore, says or _plain_end, part or _ignore)
         self.started.emit(job)
         self._pools[export].start(job)
         return job
+
+    def use_all_cores(self, wanted: bool) -> None:
+        """Let jobs that start from now on use every core, or only as many as leave the machine quick."""
+        self.workers = every_core() if wanted else WORKERS
 
     def leave(self, job: Job | None) -> None:
         """Let a job go on although who started it no longer listens; the list of jobs tells how it ends."""

@@ -98,6 +98,7 @@ class MainWindow(QMainWindow):
         self._connect()
         self.commands.take_shortcuts()
         self.session.prefer_layout(settings.layout)
+        self.jobs.use_all_cores(settings.all_cores)
         self.before: tuple[WindowState, ...] = ()
         theme.settle(self)
         self.resize(SIZE)

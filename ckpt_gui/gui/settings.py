@@ -74,6 +74,15 @@ class Settings:
         self._set("export/layout", layout)
 
     @property
+    def all_cores(self) -> bool:
+        """True if long work may use every core of the machine."""
+        return self._flag("work/cores", False)
+
+    @all_cores.setter
+    def all_cores(self, wanted: bool) -> None:
+        self._set("work/cores", wanted)
+
+    @property
     def offers_session(self) -> bool:
         """True if what was open last time is offered again."""
         return self._flag("session/offer", True)

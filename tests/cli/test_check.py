@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.scan import Scan, scan
 from tests.cli.conftest import CONFIG, Run, fill, hf_shapes, meta_shapes, write_folder, write_safetensors
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
@@ -360,3 +362,19 @@ def test_deep_on_a_good_model_is_clean(run: Run, model: Path) -> None:
     status, out, _ = run("check", model, "--deep")
     assert status == 0
     assert f"Every weight was read: {len(hf_shapes())} tensors" in out
+
+
+def test_all_cores_by_choice(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_safetensors(tmp_path / "model.safetensors", hf_shapes())
+    monkeypatch.setattr("ckpt_gui.core.cores.every_core", lambda: 7)
+    wanted: list[int] = []
+
+    def look(plan: Plan, *, workers: int, **options: Any) -> Scan:
+        wanted.append(workers)
+        return scan(plan, workers=workers, **options)
+
+    monkeypatch.setattr("ckpt_gui.core.scan.scan", look)
+    for words in ((), ("-j", "5"), ("-j", "all")):
+        run("check", path, "--deep", *words)
+    assert wanted == [2, 5, 7]
+    assert run("check", path, "--deep", "-j", "most")[0] == 2

@@ -127,6 +127,23 @@ class _Animated(QProgressBar):
 # --------------------------------------------------------------------------------------------------------------- work
 
 
+def test_long_work_takes_every_core_when_that_is_chosen(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckpt_gui.gui.jobs.every_core", lambda: 64)
+    assert window.jobs.workers == 2
+    dialog = settings_of(window)
+    dialog.cores_box.click()
+    assert window.settings.all_cores
+    seen: list[int] = []
+    job = window.jobs.start("Look", lambda job: job.workers, seen.append, seen.append, quiet=True)
+    assert (window.jobs.workers, job.workers) == (64, 64)
+    dialog.cores_box.click()
+    assert (window.jobs.workers, job.workers) == (2, 64), "what runs goes on as it began"
+    dialog.cores_box.click()
+    dialog.reset_button.click()
+    assert (window.jobs.workers, window.settings.all_cores, dialog.cores_box.isChecked()) == (2, False, False)
+    dialog.close()
+
+
 def test_exports_go_to_the_layout_that_was_chosen(window: MainWindow, qtbot: QtBot, qapp: QApplication) -> None:
     dialog = settings_of(window)
     box = dialog.layout_box

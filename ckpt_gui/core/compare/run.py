@@ -11,6 +11,7 @@ from ckpt_gui.core.compare.configs import config_differences
 from ckpt_gui.core.compare.matching import match
 from ckpt_gui.core.compare.result import Comparison, Row, Side
 from ckpt_gui.core.compare.sides import side_of_config, side_of_known, side_of_plan
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.families.known import find_known
 from ckpt_gui.core.families.schema import Family
@@ -84,7 +85,7 @@ def compare(
     values: bool = False,
     measured: bool = True,
     budget: int | None = None,
-    workers: int = 2,
+    workers: int = WORKERS,
     progress: Progress | None = None,
     cancelled: Asked | None = None,
     found: Found | None = None,

@@ -17,6 +17,7 @@ from ckpt_gui.core.compare.orders import corners_agree, orders
 from ckpt_gui.core.compare.pairing import Sides, rotary
 from ckpt_gui.core.compare.places import SAME_BYTES, find_places
 from ckpt_gui.core.compare.result import Row, Side
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import template
@@ -46,7 +47,7 @@ class Wanted:
 
     measured: bool = True
     budget: int | None = None
-    workers: int = 2
+    workers: int = WORKERS
     progress: Progress | None = None
     cancelled: Asked | None = None
     found: Found | None = None

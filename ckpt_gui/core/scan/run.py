@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import Cancelled, CheckpointError
@@ -43,7 +44,7 @@ class Task:
 def scan(
     plan: Plan,
     *,
-    workers: int = 2,
+    workers: int = WORKERS,
     progress: Progress | None = None,
     cancelled: Asked | None = None,
     cache: StatsCache | None = None,

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ckpt_gui import dataclasses
+from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
@@ -23,7 +24,7 @@ def many_stats(
     refs: Sequence[TensorRef],
     *,
     bins: int = 0,
-    workers: int = 2,
+    workers: int = WORKERS,
     progress: Progress | None = None,
     cancelled: Asked | None = None,
     cache: StatsCache | None = None,

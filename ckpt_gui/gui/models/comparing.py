@@ -84,7 +84,7 @@ def compare_with(plan: Plan, name: str, known: Compared | None, *, values: bool,
         other, source = _open(name, plan, values=values, job=job)
     try:
         a = side_of_plan(plan)
-        result = compare(a, other, values=values, progress=job.progress, cancelled=job.cancelled)
+        result = compare(a, other, values=values, workers=job.workers, progress=job.progress, cancelled=job.cancelled)
         changes = (by_layer(result.rows), by_role(result.rows)) if values else ((), ())
         return Compared(name, plan, other, source, result, lines(result.rows), result.counts, verdict(result), *changes)
     except BaseException:

@@ -81,7 +81,7 @@ def check_folder(export: Export, folder: str) -> Check:
 
 
 def run_export(
-    snapshot: Snapshot, folder: str, *, overwrite: bool, progress: Progress, cancelled: Asked
+    snapshot: Snapshot, folder: str, *, overwrite: bool, workers: int, progress: Progress, cancelled: Asked
 ) -> tuple[Export, WriteResult]:
     """Write a snapshot's export, the tied pair compared first if nobody has; return what was written.
 
@@ -91,7 +91,7 @@ def run_export(
     export = snapshot.export if plan is snapshot.plan else retarget(plan, snapshot.decisions.target)
     resume = can_resume(export, folder)
     return export, write_export(
-        export, folder, overwrite=overwrite, progress=progress, cancelled=cancelled, resume=resume
+        export, folder, overwrite=overwrite, workers=workers, progress=progress, cancelled=cancelled, resume=resume
     )
 
 

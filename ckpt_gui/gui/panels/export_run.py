@@ -97,8 +97,9 @@ class ExportRun(QObject):
 
         def work(job: Job) -> Written:
             export, result = run_export(
-                snapshot, folder, overwrite=overwrite, progress=job.progress, cancelled=job.cancelled
-            )
+                snapshot, folder, overwrite=overwrite, workers=job.workers, progress=job.progress,
+                cancelled=job.cancelled,
+            )  # fmt: skip
             return Written(export, result, command)
 
         title = self.tr("Exporting to {folder}").format(folder=safe_text(folder, 60))

@@ -69,7 +69,9 @@ def _heat(plan: Plan, ref: TensorRef, _: str, job: Job) -> Any:
 
 
 def _layers(plan: Plan, ref: TensorRef, _: str, job: Job) -> Strip:
-    found = scan(plan, progress=job.progress, cancelled=job.cancelled, cache=StatsCache(), like=ref)
+    found = scan(
+        plan, workers=job.workers, progress=job.progress, cancelled=job.cancelled, cache=StatsCache(), like=ref
+    )
     if not roles_of(found):
         text = "This tensor has no like in other layers."
         raise CheckpointError("missing-tensor", text, fix="Choose one that every layer has.", key=ref.key)

@@ -137,6 +137,7 @@ class ScanPage(QWidget):
                 progress=job.progress,
                 cancelled=job.cancelled,
                 cache=StatsCache(),
+                workers=job.workers,
                 on_result=fresh.append,
             )
 

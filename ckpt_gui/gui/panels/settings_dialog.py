@@ -34,13 +34,14 @@ class SettingsDialog(QDialog):
     """Shows the settings, and changes them as the user does.
 
     Attributes:
-        scheme_box, points_box, still_box, layout_box, reuse_box, offer_box, ask_box, recents_box, filters_box: The
-            controls.
+        scheme_box, points_box, still_box, layout_box, reuse_box, cores_box, offer_box, ask_box, recents_box,
+            filters_box: The controls.
 
     Signals:
         scheme_chosen(scheme): Other colours are wanted.
         layout_chosen(layout): Exports shall go to another layout; empty for the one that fits.
         shortcuts_wanted(): The user wants to change shortcuts.
+        cores_chosen(wanted): Long work may use every core, or no longer.
         recents_changed(): Fewer recent checkpoints may be remembered now.
         was_reset(): All is as delivered again.
     """
@@ -48,6 +49,7 @@ class SettingsDialog(QDialog):
     scheme_chosen = Signal(str)
     layout_chosen = Signal(str)
     shortcuts_wanted = Signal()
+    cores_chosen = Signal(bool)
     recents_changed = Signal()
     was_reset = Signal()
 
@@ -87,6 +89,12 @@ class SettingsDialog(QDialog):
         self.offer_box = QCheckBox(self.tr("Offer what was open last time"))
         self.reuse_box = QCheckBox(self.tr("Open files from the desktop in the window that is there"))
         self.reuse_box.setToolTip(self.tr("Unless its plan was edited; else each opens in a window of its own"))
+        self.cores_box = QCheckBox(self.tr("Use every core for long work"))
+        self.cores_box.setToolTip(
+            self.tr(
+                "Statistics, scans, comparisons and exports that start from now on; otherwise they take two threads"
+            )
+        )
         self.ask_box = QCheckBox(self.tr("Ask before closing while work is running"))
         self.recents_box, self.filters_box = QSpinBox(), QSpinBox()
         for box in (self.recents_box, self.filters_box):
@@ -111,7 +119,12 @@ class SettingsDialog(QDialog):
                 ("", self.still_box),
             )
         )
-        work = ((self.tr("&Export to"), self.layout_box), ("", self.reuse_box), ("", self.ask_box))
+        work = (
+            (self.tr("&Export to"), self.layout_box),
+            ("", self.cores_box),
+            ("", self.reuse_box),
+            ("", self.ask_box),
+        )
         column.addWidget(self._card(self.tr("Work"), *work))
         column.addWidget(
             self._card(
@@ -187,6 +200,7 @@ class SettingsDialog(QDialog):
         self.layout_box.activated.connect(self._on_layout)
         self.offer_box.toggled.connect(lambda on: setattr(self._settings, "offers_session", on))
         self.reuse_box.toggled.connect(lambda on: setattr(self._settings, "reuses_window", on))
+        self.cores_box.toggled.connect(self._on_cores)
         self.ask_box.toggled.connect(lambda on: setattr(self._settings, "asks_to_close", on))
         self.recents_box.valueChanged.connect(self._on_recents)
         self.filters_box.valueChanged.connect(lambda number: setattr(self._settings, "num_filters", number))
@@ -204,6 +218,7 @@ class SettingsDialog(QDialog):
         self.layout_box.setCurrentIndex(max(0, self.layout_box.findData(settings.layout)))
         self.offer_box.setChecked(settings.offers_session)
         self.reuse_box.setChecked(settings.reuses_window)
+        self.cores_box.setChecked(settings.all_cores)
         self.ask_box.setChecked(settings.asks_to_close)
         self.recents_box.setValue(settings.num_recents)
         self.filters_box.setValue(settings.num_filters)
@@ -221,6 +236,10 @@ class SettingsDialog(QDialog):
     def _on_layout(self, _place: int) -> None:
         self._settings.layout = self.layout_box.currentData()
         self.layout_chosen.emit(self._settings.layout)
+
+    def _on_cores(self, wanted: bool) -> None:
+        self._settings.all_cores = wanted
+        self.cores_chosen.emit(wanted)
 
     def _on_recents(self, number: int) -> None:
         self._settings.num_recents = number
