@@ -83,6 +83,12 @@ def test_opening(hf: Path, weights: str) -> None:
     assert peers.open_safetensors_again(weights)["again"] > 0
 
 
+def test_check_ends_as_expected(hf: Path) -> None:
+    assert job.check(str(hf), "0") == {"status": 0}
+    with pytest.raises(RuntimeError, match="ended with 0"):
+        job.check(str(hf), "1")
+
+
 def test_figures_and_scan(weights: str) -> None:
     assert job.figures(weights, "2")["tensors"] == MINI
     assert job.figures(weights, "2", "0")["tensors"] == MINI

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.lines import Line, Spread
-from tests.bench.results import NAME, compared, keep, kept, records, this_version
+from tests.bench.results import NAME, about, compared, keep, kept, records, this_version
 
 TIME = Line("open/time", "open", "s", "ratio", 0.5, Spread(0.4, 0.38, 0.44), 1.0, 2.5, (1.0, 2.0), (40.0, 200.0), 3)
 SIZE = Line("size/8B", "size", "MiB", "more", 10.0, Spread(2.0, 1.0, 3.0), 50.0, 48.0, (1.0, 1.0), (50.0, 48.0), 3)
 
 
 def told(folder: Path, *now: Line, tolerance: float = 1.25) -> list[str]:
-    return list(compared(records(folder, "1b"), now, "2", tolerance))
+    found = [*records(folder, "1b"), {"version": "now", "rows": {}}]
+    return list(compared(found, now, tolerance))
 
 
 def at(line: Line, median: float, least: float, most: float) -> Line:
@@ -24,16 +25,18 @@ def at(line: Line, median: float, least: float, most: float) -> Line:
 def test_what_was_kept_comes_back_as_it_was(tmp_path: Path) -> None:
     missing = Line("tune/time", "tune", "s", "ratio", 0.25, missing="it is not there")
     keep(tmp_path, "1b", [TIME, missing, SIZE], "1")
-    assert kept(records(tmp_path, "1b"), "1") == [TIME, missing, SIZE]
-    assert kept(records(tmp_path, "1b"), "2") == []
-    assert records(tmp_path, "tiny") == []
+    assert kept(records(tmp_path, "1b")) == [TIME, missing, SIZE]
+    assert kept([]) == records(tmp_path, "tiny") == []
+    assert "Version 1, size 1b" in about(records(tmp_path, "1b")[0])
 
 
 def test_rows_of_several_runs_are_put_together_and_the_newest_counts(tmp_path: Path) -> None:
     keep(tmp_path, "1b", [TIME, SIZE], "1")
     again = at(TIME, 0.3, 0.3, 0.3)
     keep(tmp_path, "1b", [again], "1")
-    assert kept(records(tmp_path, "1b"), "1") == [again, SIZE]
+    assert kept(records(tmp_path, "1b")) == [again, SIZE]
+    keep(tmp_path, "1b", [SIZE], "2")
+    assert kept(records(tmp_path, "1b")) == [SIZE]
 
 
 def test_lines_of_another_form_are_left_alone(tmp_path: Path) -> None:
@@ -55,7 +58,7 @@ def test_slower_than_another_version_by_more_than_noise(tmp_path: Path) -> None:
 def test_a_row_is_held_against_the_newest_of_another_version_not_against_its_own(tmp_path: Path) -> None:
     keep(tmp_path, "1b", [TIME], "1")
     keep(tmp_path, "1b", [SIZE], "1")  # only some rows
-    keep(tmp_path, "1b", [at(TIME, 0.6, 0.6, 0.6)], "2")
+    keep(tmp_path, "1b", [at(TIME, 0.6, 0.6, 0.6)], "now")
     keep(tmp_path, "1b", [replace(TIME, judged=None)], "3")  # could not be measured
     assert told(tmp_path, at(TIME, 0.6, 0.6, 0.6)) == ["open/time: was 0.4 (1), now 0.6: slower"]
 

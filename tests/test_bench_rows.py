@@ -126,3 +126,13 @@ def test_a_smaller_size_where_the_disk_has_no_room(tmp_path: Path, monkeypatch: 
 def test_the_names_are_listed_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list", "--folder", str(tmp_path), "--size", "mini"]) == 0
     assert "export-hf\n" in capsys.readouterr().out
+
+
+def test_a_name_that_no_row_has_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--rows", "opne", "--folder", str(tmp_path), "--size", "mini"]) == 2
+    assert capsys.readouterr().err == "No row is called opne; --list names them.\n"
+
+
+def test_nothing_kept_yet_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--kept", "--folder", str(tmp_path), "--size", "mini"]) == 1
+    assert "Nothing was kept" in capsys.readouterr().err

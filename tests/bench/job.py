@@ -79,6 +79,20 @@ def open_again(source: str) -> dict[str, float]:
     return {"again": statistics.median(open_ours(source)["open"] for _ in range(AGAIN)), "openings": 1 + AGAIN}
 
 
+def check(source: str, status: str) -> dict[str, float]:
+    """Check a checkpoint as the command line does; tell how it ended.
+
+    Raises:
+        RuntimeError: It ended with another status than that.
+    """
+    from ckpt_gui.cli.main import main
+
+    ended = main(["check", source])
+    if ended != int(status):
+        raise RuntimeError(f"check of {source} ended with {ended}")
+    return {"status": ended}
+
+
 def paint() -> dict[str, float]:
     """Open the window on its start page, and end with its first picture."""
     from PySide6.QtCore import QEvent, QObject, QTimer
@@ -209,7 +223,7 @@ def cluster(source: str, folder: str, workers: str) -> dict[str, float]:
 
 JOBS: dict[str, Job] = {
     job.__name__: job
-    for job in (export, export_sample, open_ours, open_again, paint, compare, figures, scan, plan, cluster)
+    for job in (export, export_sample, open_ours, open_again, check, paint, compare, figures, scan, plan, cluster)
 }
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from tests.bench.bench import Bench
-from tests.bench.process import Sample
 from tests.bench.race import PEAK, WALL, Aim, Quantity, Race, Task
 from tests.bench.sparse import MODELS, SHARDED
 from tests.bench.wide import TENSORS, WIDE, count
@@ -46,11 +44,9 @@ def opening(bench: Bench) -> Iterator[Race]:
         partial(files.make_sparse, SHARDED),
     )  # fmt: skip
     for model in MODELS:
-        yield _check(
-            bench, model.name, str(files.sparse(model)), partial(files.make_sparse, model), CHECK_SECONDS, model.status
-        )
+        yield _check(bench, model.name, str(files.sparse(model)), partial(files.make_sparse, model), model.status)
     if not bench.quick:
-        yield _check(bench, WIDEST, str(files.wide(WIDEST)), partial(files.make_wide, WIDEST), None)
+        yield _check(bench, WIDEST, str(files.wide(WIDEST)), partial(files.make_wide, WIDEST))
 
 
 def _many(bench: Bench) -> Iterator[Race]:
@@ -88,19 +84,15 @@ def _safe_open(bench: Bench, path: str, job: str = "open_safetensors") -> Task:
     return bench.peer(SAFETENSORS, ("safetensors", "numpy"), job, path)
 
 
-def _check(
-    bench: Bench, name: str, path: str, prepare: Callable[[], None], seconds: float | None, status: int = 0
-) -> Race:
+def _check(bench: Bench, name: str, path: str, prepare: Callable[[], None], status: int = 0) -> Race:
     """Return the row of a whole `ckpt-gui check` process."""
 
-    def check() -> Sample:
-        return bench.processes.command(sys.executable, "-m", "ckpt_gui.cli.main", "check", path, status=status)
-
+    seconds = CHECK_SECONDS if name not in WIDE else None
     title = f"check {count(name):,} tensors" if name in WIDE else f"check {name} (headers and holes)"
     return Race(
         f"check-{name.lower()}",
-        (Task("ours", check),),
+        (bench.ours("check", path, str(status)),),
         (Aim("time", f"{title}, process", seconds, WALL, "value"),
          Aim("memory", f"{title}, memory", 1024.0, PEAK, "value")),
-        prepare,
+        prepare, runs=2 if name in WIDE else None,
     )  # fmt: skip

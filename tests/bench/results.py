@@ -60,11 +60,16 @@ def records(folder: Path, size: str) -> list[Record]:
     return [record for record in found if record.get("form") == FORM and record["size"] == size]
 
 
-def kept(found: Sequence[Record], now: str) -> list[Line]:
-    """Return the newest lines of a version, in the order in which their rows were first measured."""
+def about(record: Record) -> str:
+    """Return when and where a run was measured, and what."""
+    return f"Version {record['version']}, size {record['size']}, {record['date']}, {record['machine']}."
+
+
+def kept(found: Sequence[Record]) -> list[Line]:
+    """Return the newest lines of the newest version, in the order in which their rows were first measured."""
     rows: dict[str, Record] = {}
     for record in found:
-        if record["version"] == now:
+        if record["version"] == found[-1]["version"]:
             rows |= record["rows"]
     return [_line(row) for row in rows.values()]
 
@@ -75,12 +80,12 @@ def _line(row: Mapping[str, Any]) -> Line:
     return Line(**{**row, **both, "judged": None if spread is None else Spread(**spread)})
 
 
-def compared(found: Sequence[Record], table: Sequence[Line], now: str, tolerance: float = TOLERANCE) -> Iterator[str]:
-    """Yield a sentence for each line that differs from the newest of another version by more than noise does.
+def compared(found: Sequence[Record], table: Sequence[Line], tolerance: float = TOLERANCE) -> Iterator[str]:
+    """Yield a sentence for each line of the newest version that differs from another version's by more than noise does.
 
     A figure is worse if its median is that many times the old one, and none of its rounds reached the old one.
     """
-    others = [record for record in found if record["version"] != now]
+    others = [record for record in found if record["version"] != found[-1]["version"]]
     for line in table:
         before = next((r for r in reversed(others) if r["rows"].get(line.name, {}).get("judged")), None)
         if before is None or line.judged is None:
