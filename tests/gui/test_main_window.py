@@ -75,7 +75,7 @@ def test_what_writes_stays_on_the_tool_bar_where_letters_are_large(window: MainW
 
     with qtbot.waitSignal(window.settled):
         window.start_page.sample_button.click()
-    for points, width in ((20, 1280), (24, 1280), (20, 1000)):
+    for points, width in ((20, 1280), (24, 1280), (20, 1000), (24, 1000)):
         window.theme.set_points(points)
         window.resize(width, 800)
         qtbot.waitUntil(lambda: all(whole(button) for button in buttons))
@@ -83,6 +83,18 @@ def test_what_writes_stays_on_the_tool_bar_where_letters_are_large(window: MainW
     window.theme.set_points(0)
     window.resize(1280, 800)
     qtbot.waitUntil(lambda: bar.previous_button.text() == "◀  Previous" and bar.compare_box.name.isVisible())
+
+
+def test_the_tool_bar_makes_room_for_a_part_that_grows_alone(window: MainWindow, qtbot: QtBot) -> None:
+    """Whether its parts take larger letters before or after the bar is not told by anybody."""
+    with qtbot.waitSignal(window.settled):
+        window.start_page.sample_button.click()
+    bar = window.tool_bar
+    qtbot.waitUntil(lambda: bar.previous_button.text() == "◀  Previous")
+    bar.fix_button.setText("Fix" * 60)
+    qtbot.waitUntil(lambda: bar.previous_button.text() == "◀")
+    bar.fix_button.setText("Fix…")
+    qtbot.waitUntil(lambda: bar.previous_button.text() == "◀  Previous")
 
 
 def test_return_presses_a_button_of_the_start_page(window: MainWindow, qtbot: QtBot) -> None:

@@ -47,6 +47,7 @@ class ToolBar(QToolBar):
         )  # fmt: skip
         for widget in (*self._parts[:4], space, *self._parts[4:]):
             self.addWidget(widget)
+        self._wanted = 0  # the width that all parts wanted when room was made
         self._make_room()
         session.changed.connect(self.show_snapshot)
 
@@ -55,11 +56,15 @@ class ToolBar(QToolBar):
         super().resizeEvent(event)
         self._make_room()
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Do the same where letters have grown."""
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange) and self.actions():
+    def event(self, event: QEvent) -> bool:
+        """Do the same where a part wants more or less than before: each takes larger letters when its turn comes."""
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest and self._least() != self._wanted:
             self._make_room()
+        return done
+
+    def _least(self) -> int:
+        return sum(part.minimumSizeHint().width() for part in self._parts)
 
     def _make_room(self) -> None:
         """Show as many words as fit: Export and Fix shall never go behind the edge."""
@@ -68,7 +73,8 @@ class ToolBar(QToolBar):
             self.compare_box.name.setVisible(named)
             self.previous_button.setText(f"◀  {self.tr('Previous')}" if worded else "◀")
             self.next_button.setText(f"{self.tr('Next')}  ▶" if worded else "▶")
-            if edges + sum(part.minimumSizeHint().width() for part in self._parts) <= self.width():
+            self._wanted = self._least()
+            if edges + self._wanted <= self.width():
                 return
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
