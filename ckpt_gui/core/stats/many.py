@@ -45,14 +45,14 @@ def many_stats(
         CheckpointError: The bytes of a tensor can not be read.
     """
     places = {ref.place: ref for ref in refs}
-    together = [] if bins else windows(source, places.values())
+    together = windows(source, places.values())
     shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
     with ThreadPoolExecutor(
         max(workers, 1), thread_name_prefix="stats", initializer=adopt, initargs=(current(),)
     ) as pool:
         try:
             found: dict[tuple[object, ...], TensorStats] = {}
-            for some in pool.map(lambda window: window_stats(window, shared), together):
+            for some in pool.map(lambda window: window_stats(window, shared, bins), together):
                 found |= some
             futures: dict[tuple[object, ...], Future[TensorStats]] = {
                 place: pool.submit(stats_under, source, ref, bins, shared.watch(ref), cache)

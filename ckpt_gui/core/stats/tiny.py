@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckpt_gui.core.stats.distribution import EXACT
-from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, decode
-from ckpt_gui.core.stats.figures import QUANTILES, TensorStats
+from ckpt_gui.core.stats.distribution import EXACT, bin_numbers, equal_edges
+from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, Floats, decode
+from ckpt_gui.core.stats.figures import QUANTILES, Histogram, TensorStats
 from ckpt_gui.core.stats.moments import holds_exactly, narrower
 from ckpt_gui.core.stats.reading import SharedWatch
 from ckpt_gui.core.tensors import HasRuns, Run, Source, TensorRef
@@ -75,8 +75,13 @@ def _cut(rows: list[tuple[int, TensorRef, Run]]) -> Iterator[Window]:
         first = i + 1
 
 
-def window_stats(window: Window, watch: SharedWatch) -> dict[Place, TensorStats]:
+def window_stats(window: Window, watch: SharedWatch, bins: int = 0) -> dict[Place, TensorStats]:
     """Return the figures of a window's tensors by place; those with NaN or infinities are left out.
+
+    Args:
+        window: The tensors.
+        watch: Counts their bytes.
+        bins: Bins of the histograms wanted; 0 for none.
 
     Raises:
         Cancelled: The watch says so.
@@ -92,12 +97,12 @@ def window_stats(window: Window, watch: SharedWatch) -> dict[Place, TensorStats]
     for (dtype, nbytes), rows in alike.items():
         begins = np.array([window.places[i] for i in rows]) - window.begin
         raw = data[begins[:, None] + np.arange(nbytes)]
-        found |= _of_rows(raw, dtype, [window.refs[i] for i in rows])
+        found |= _of_rows(raw, dtype, [window.refs[i] for i in rows], bins)
     watch.add(sum(ref.nbytes for ref in window.refs if ref.place in found))
     return found
 
 
-def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef]) -> dict[Place, TensorStats]:
+def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef], bins: int) -> dict[Place, TensorStats]:
     """Return the figures of tensors of one type and size, one a row."""
     values = decode(raw.reshape(-1), dtype).reshape(len(refs), -1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -120,7 +125,7 @@ def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef]) -> dict[Place, T
         np.count_nonzero((values == 0) & np.signbit(values), axis=1).tolist(),
         (np.count_nonzero(np.abs(values) < SMALLEST_NORMAL[dtype], axis=1) - zeros).tolist(),
         (1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)).tolist(),
-        ordered[:, at].tolist(), _fits(raw, dtype),
+        ordered[:, at].tolist(), _fits(raw, dtype), [_histogram(row, bins) for row in values],
     )  # fmt: skip
     kept = [ref for ref, fine in zip(refs, good.tolist(), strict=True) if fine]
     return {ref.place: _stats(ref, *row) for ref, row in zip(kept, zip(*columns, strict=True), strict=True)}
@@ -128,12 +133,12 @@ def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef]) -> dict[Place, T
 
 def _stats(
     ref: TensorRef, low: float, high: float, mean: float, deviation: float, squares: float, zeros: int, negative: int,
-    subnormals: int, distinct: int, quantiles: list[float], fits: tuple[str, ...],
+    subnormals: int, distinct: int, quantiles: list[float], fits: tuple[str, ...], histogram: Histogram | None,
 ) -> TensorStats:  # fmt: skip
     return TensorStats(
         ref.key, ref.dtype, ref.shape, ref.numel, low, high, mean, math.sqrt(deviation / ref.numel),
         math.sqrt(squares), max(abs(low), abs(high)), zeros, negative, subnormals, distinct=distinct,
-        quantiles=tuple(zip(QUANTILES, quantiles, strict=True)), caption=EXACT, fits=fits,
+        quantiles=tuple(zip(QUANTILES, quantiles, strict=True)), caption=EXACT, fits=fits, histogram=histogram,
     )  # fmt: skip
 
 
@@ -144,3 +149,11 @@ def _fits(raw: Array, dtype: str) -> list[tuple[str, ...]]:
         return [()] * len(raw)
     with np.errstate(over="ignore", invalid="ignore"):
         return [tuple(name for name in names if holds_exactly(row, dtype, name)) for row in raw]
+
+
+def _histogram(row: Floats, bins: int) -> Histogram | None:
+    edges = equal_edges((float(row.min()), float(row.max())), bins)
+    if edges is None:
+        return None
+    counts = np.bincount(bin_numbers(row, edges), minlength=bins)
+    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))

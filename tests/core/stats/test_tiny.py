@@ -17,12 +17,11 @@ from ckpt_gui.core.stats.tiny import windows
 from ckpt_gui.core.tensors import TensorSpec
 
 ITEM = {"bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8}
-rng = np.random.default_rng(3)
 
 
 def written(path: Path, dtype: str) -> Path:
     """Write tensors of all bit patterns, of few values, of subnormals and zeros, and a large one between them."""
-    specs, data = [], {}
+    rng, specs, data = np.random.default_rng(3), [], {}
     for i in range(120):
         shape = ((5,), (3, 7), (64,), ())[i % 4]
         number = math.prod(shape)
@@ -35,6 +34,7 @@ def written(path: Path, dtype: str) -> Path:
             raw.reshape(number, -1)[:, :-1] = 0
         elif i % 5 == 4:  # small ones, and −0
             raw.reshape(number, -1)[:, -1] &= 0x80
+            raw.reshape(number, -1)[0, :-1], raw.reshape(number, -1)[0, -1] = 0, 0x80
         specs.append(TensorSpec(f"t{i:03}", dtype, shape))
         data[f"t{i:03}"] = raw.tobytes()
     specs.append(TensorSpec("t050_large", dtype, (20_000,)))
@@ -59,13 +59,15 @@ def near(one: TensorStats, two: TensorStats) -> None:
 
 
 @pytest.mark.parametrize("dtype", list(ITEM))
-def test_together_as_alone(tmp_path: Path, dtype: str) -> None:
+@pytest.mark.parametrize("bins", [0, 7])
+def test_together_as_alone(tmp_path: Path, dtype: str, bins: int) -> None:
     with open_checkpoint(written(tmp_path / "model.safetensors", dtype)) as source:
         assert sum(len(window.refs) for window in windows(source, source.refs)) == 120
         told: list[tuple[int, int]] = []
-        found = many_stats(source, source.refs, progress=lambda _, *now: told.append(now))
+        found = many_stats(source, source.refs, bins=bins, progress=lambda _, *now: told.append(now))
         for ref, stats in zip(source.refs, found, strict=True):
-            near(stats, tensor_stats(source, ref))
+            near(stats, tensor_stats(source, ref, bins=bins))
+        assert any(stats.histogram for stats in found) is bool(bins)
         assert any(stats.nan for stats in found) or dtype == "fp64"  # few patterns of fp64 are NaN
         assert any(stats.neg_zeros for stats in found)
         assert any(stats.subnormals for stats in found)
