@@ -1,8 +1,9 @@
 """The quick way through a large index, for those as every usual writer spells them.
 
-A regular expression takes the pairs of `weight_map` apart. It accepts nothing by itself: the pairs must tile the map to
-the last character, no key may stand twice, and what is left of the text without them is parsed as strictly as ever.
-Anything else is left to the strict parser for the whole, which then says what is wrong.
+Cut at its quotes, every fourth piece of `weight_map` is a key and every fourth one a shard. It accepts nothing by
+itself: what stands between them must be the same everywhere, no key may stand twice, and what is left of the text
+without the pairs is parsed as strictly as ever. Anything else is left to the strict parser for the whole, which then
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import re
 from typing import Any
 
 from ckpt_gui.core.formats.strict_json import loads
-from ckpt_gui.core.formats.windows import find_all
+from ckpt_gui.core.formats.windows import BLANK, cut
 
 LEAST = 1 << 20  # characters; the strict parser is quick enough for less
 _NAME = '"weight_map"'
-_START = re.compile(_NAME + r"[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*(?=\")")
-_FIRST = re.compile(r'"[^"\\\x00-\x1f]*"([ \t\r\n]*:[ \t\r\n]*)"[^"\\\x00-\x1f]*"(?P<comma>[ \t\r\n]*,[ \t\r\n]*)(?=")')
+_START = _NAME + r'[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*(?=")'
 
 
 def scan(text: str) -> Any:
@@ -25,26 +25,36 @@ def scan(text: str) -> Any:
     Raises:
         BadJsonError: What stands around the map is refused.
     """
-    begin = _START.search(text)
-    if len(text) < LEAST or begin is None or "\\" in text or text.count(_NAME) != 1:
+    begin = re.search(_START, text) if len(text) >= LEAST else None
+    if begin is None or "\\" in text or text.count(_NAME) != 1:
         return None
-    first = _FIRST.match(text, begin.end())
     end = text.find("}", begin.end())
-    if first is None or end < 0:
+    first = text[begin.end() :].split('"', 5)[1:] if end >= 0 else []
+    if len(first) < 5 or first[1].strip(BLANK) != ":" or first[3].strip(BLANK) != ",":
         return None
-    colon, comma = first[1], first["comma"]
-    pair = r'"([^"\\\x00-\x1f]*)"' + re.escape(colon) + r'"([^"\\\x00-\x1f]*)"'
-    body = text[begin.end() : end].rstrip(" \t\r\n")
-    found = find_all(re.compile(pair + "(?:" + re.escape(comma) + r'(?=")|\Z)'), body, 0, f'"{comma}"', 1)
-    files: dict[str, str] = {}
-    places = {key: files.setdefault(file, file) for key, file in found}
-    length = (
-        sum([len(key) + len(file) for key, file in found]) + len(found) * (4 + len(colon) + len(comma)) - len(comma)
-    )
-    if length != len(body) or len(places) != len(found):
+    places = _pairs(text, begin.end(), end, first[1], first[3])
+    if places is None:
         return None
     around = loads(text[: begin.end()] + text[end:])
     if type(around) is not dict or around.get("weight_map") != {}:
         return None
     around["weight_map"] = places
     return around
+
+
+def _pairs(text: str, start: int, end: int, colon: str, comma: str) -> dict[str, str] | None:
+    """Return the pairs that stand in a part of a text; None if any of them is spelled in another way."""
+    places: dict[str, str] = {}
+    shards: dict[str, str] = {}
+    total = 0
+    for window in cut(text, start, end, '"', comma):
+        pieces = window.split('"')[1:]
+        count = len(pieces) // 4
+        keys, named = pieces[::4], pieces[2::4]
+        shards |= {name: name for name in set(named) if name not in shards}
+        alike = pieces[1::4].count(colon) == pieces[3::4].count(comma) == count
+        if not alike or len(pieces) != 4 * count or not "".join([*keys, *shards]).isprintable():
+            return None
+        places.update(zip(keys, map(shards.__getitem__, named), strict=True))
+        total += count
+    return places if len(places) == total else None

@@ -107,6 +107,11 @@ def parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[F
             return columns, {}, []
         metadata = _load(metadata_text, file, None)
         return columns, metadata, _check_metadata(metadata, file)
+    return parse_strictly(text, file)
+
+
+def parse_strictly(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[Finding]]:
+    """Return what `parse` does, of a header spelled in any way."""
     header = _load(text, file, 8)
     if type(header) is not dict:
         _fail(file, f"has a header that is a JSON {_json_kind(header)}, not an object", offset=8)
