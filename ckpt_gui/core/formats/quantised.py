@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
@@ -50,6 +51,8 @@ SCHEMES: tuple[Scheme, ...] = (
     Scheme("MXFP4", ("_blocks",), ("_scales",)),
     Scheme("MXFP4, as OpenAI releases it", (".blocks",), (".scales",)),
 )
+_LASTS = tuple(last for scheme in SCHEMES for last in scheme.lasts)
+_END = itemgetter(slice(-max(map(len, _LASTS)), None))
 # Tensor classes that hold codes, as a pickle names them.
 _CLASSES = (
     *("torchao.", "torchtune.modules.low_precision", "bitsandbytes.", "optimum.quanto", "quanto.", "hqq."),
@@ -63,27 +66,30 @@ _ELSEWHERE = "FP8 with scales, as Meta releases it"
 _META_SCALES = re.compile(r"fp8_scales_\d{1,4}\.pt\Z")
 
 
-def find_quantised(refs: Sequence[TensorRef], extras: Sequence[Extra], beside: Sequence[str] = ()) -> Finding | None:
+def find_quantised(
+    refs: Sequence[TensorRef], keys: Sequence[str], extras: Sequence[Extra], beside: Sequence[str] = ()
+) -> Finding | None:
     """Return a finding if the tensors are parts of a quantised model.
 
     Args:
         refs: The tensors.
+        keys: Their keys.
         extras: Values that are not tensors.
         beside: Names in the folder of the file.
     """
-    names = {ref.key for ref in refs}
-    ends = {name[name.rfind(".") + 1 :] for name in names}  # a few, even where there are 500,000 names
-    if not any(end.endswith(last) for scheme in SCHEMES for last in scheme.lasts for end in ends):
+    ends = set(map(_END, keys))  # a few, even where there are 500,000 names
+    if not any(end.endswith(_LASTS) for end in ends):
         return _scales_beside(refs, beside) or _subclasses(extras)
+    names = set(keys)
     tails = {".".join(name.rsplit(".", 2)[-2:]) for name in names}
     for scheme in SCHEMES:
         marks = tuple(mark for mark in scheme.marks if any(f".{tail}".endswith(mark) for tail in tails))
         if not marks:
             continue
-        keys = tuple(ref.full_key for ref in refs if _belongs(ref.key, scheme, names))
-        if keys:
+        coded = tuple(ref.full_key for ref in refs if _belongs(ref.key, scheme, names))
+        if coded:
             how = f"{scheme.how} fix --to same takes wrappers off and keeps the codes."
-            return _finding(scheme.title, keys, len(refs), f"names ending in {', '.join(marks)}", how)
+            return _finding(scheme.title, coded, len(refs), f"names ending in {', '.join(marks)}", how)
     return _scales_beside(refs, beside) or _subclasses(extras)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import fnmatch
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Extra
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ckpt_gui.core.formats.pickle_distributed import LocalPart
 
 MAX_RANKS = 4096
+_KEY, _SECTION, _SHAPE = attrgetter("key"), attrgetter("section"), attrgetter("shape")
 _EMBEDDINGS = ("embed_tokens.weight", "tok_embeddings.weight", "wte.weight", "word_embeddings.weight")
 _STATE = frozenset(("optimizer", "optimizer_states", "optim", "exp_avg", "exp_avg_sq"))
 _FLAT = frozenset(("_flat_param", "flat_param"))
@@ -39,11 +42,15 @@ def find_kinds(
         config: The parsed config.json, if there is one.
     """
     beside = sorted(beside)
-    weights = [ref for ref in refs if _STATE.isdisjoint(ref.section) and ref.key not in _STATE]
+    keys = list(map(_KEY, refs))
+    weights = refs
+    if not _STATE.isdisjoint(keys) or not _STATE.isdisjoint(chain.from_iterable(set(map(_SECTION, refs)))):
+        weights = [ref for ref in refs if _STATE.isdisjoint(ref.section) and ref.key not in _STATE]
+        keys = list(map(_KEY, weights))
     found = (
         _placeholders(weights, beside),
-        _flat(weights, config or {}),
-        find_quantised(weights, extras, beside),
+        _flat(weights, keys, config or {}),
+        find_quantised(weights, keys, extras, beside),
         _look_alikes(refs),
         _expanded(refs),
     )
@@ -52,6 +59,8 @@ def find_kinds(
 
 def _placeholders(refs: Sequence[TensorRef], beside: Sequence[str]) -> Finding | None:
     """ZeRO-3 leaves an empty tensor (DeepSpeed before 0.4: one of one element) where each parameter was."""
+    if {(0,), (1,)}.isdisjoint(map(_SHAPE, refs)):  # at once, however many tensors there are
+        return None
     empty = [ref for ref in refs if ref.shape == (0,) and ref.key.endswith(("weight", "bias", "scale"))]
     ones = [ref for ref in refs if ref.shape == (1,) and ref.key.endswith("weight")]
     if not empty and 2 * len(ones) > len(refs) and len(ones) > 2:
@@ -83,10 +92,11 @@ def _where_weights_are(beside: Sequence[str]) -> str:
     return f"Beside it lies {shown}: open {safe_text(steps[-1], 60) if steps else 'this folder'} instead."
 
 
-def _flat(refs: Sequence[TensorRef], config: Mapping[str, Any]) -> Finding | None:
+def _flat(refs: Sequence[TensorRef], keys: Sequence[str], config: Mapping[str, Any]) -> Finding | None:
     """FSDP flattens the parameters of a unit into one row and gives each rank an equal slice of it."""
-    named = [ref for ref in refs if "flat_param" in ref.key and _FLAT.intersection(ref.key.split("."))]
-    rows = [ref for ref in refs if ref.key.endswith(_EMBEDDINGS) and len(ref.shape) == 1 and ref.shape[0] > 1]
+    has_flat = "flat_param" in "\n".join(keys)
+    named = [ref for ref in refs if _FLAT.intersection(ref.key.split("."))] if has_flat else []
+    rows = [ref for ref in refs if len(ref.shape) == 1 and ref.key.endswith(_EMBEDDINGS) and ref.shape[0] > 1]
     both = named or rows
     if not both:
         return None
@@ -126,7 +136,7 @@ def _share(ranks: int) -> str:
 def _look_alikes(refs: Sequence[TensorRef]) -> Finding | None:
     """Names that are drawn alike but are different characters (composed and decomposed accents)."""
     groups: dict[str, list[str]] = {}
-    for ref in refs:
+    for ref in refs if not all(map(str.isascii, map(_KEY, refs))) else ():
         if not ref.key.isascii():
             groups.setdefault(unicodedata.normalize("NFC", ref.full_key), []).append(ref.full_key)
     alike = [group for group in groups.values() if len(set(group)) > 1]
@@ -141,7 +151,7 @@ def _look_alikes(refs: Sequence[TensorRef]) -> Finding | None:
 
 def _expanded(refs: Sequence[TensorRef]) -> Finding | None:
     """A few stored numbers repeated without end by strides of 0: harmless to read, not to write."""
-    wide = [ref for ref in refs if ref.is_endless]
+    wide = [ref for ref in refs if ref.strides is not None and ref.is_endless]
     if not wide:
         return None
     first = wide[0]
