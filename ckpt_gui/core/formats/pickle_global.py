@@ -68,7 +68,8 @@ def read_storage(pid: Any) -> StorageInfo:
     if view is not None and (type(view) is not tuple or len(view) != 3 or not are_counts(view[1:])):
         raise ValueError("a part of a storage has no proper size")
     place = location if type(location) is str else ""
-    return StorageInfo(kind.dtype, key, place, numel, (view[1], view[2]) if view else None)
+    part = (view[1], view[2]) if view else None
+    return tuple.__new__(StorageInfo, (kind.dtype, key, place, numel, part))  # in half the time of its own
 
 
 def are_counts(values: tuple[Any, ...]) -> bool:

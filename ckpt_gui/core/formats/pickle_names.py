@@ -51,12 +51,15 @@ def find(module: str, qualname: str) -> Any:
     return Global(name, unsafe=is_unsafe(PYTHON2.get(module, module), qualname))
 
 
+_new = tuple.__new__  # a third of the time of the class's own, for what every tensor needs
+
+
 def _tensor(args: tuple[Any, ...]) -> TensorStub:
     return TensorStub(args[0], args[1], args[2], args[3])
 
 
 def _tensor_v2(args: tuple[Any, ...]) -> TensorStub:
-    return TensorStub(args[0], args[1], args[2], args[3], None, args[4])
+    return _new(TensorStub, (args[0], args[1], args[2], args[3], None, args[4], None))
 
 
 def _tensor_v3(args: tuple[Any, ...]) -> TensorStub:

@@ -64,11 +64,13 @@ class PickleMachine:
     def run(self, pos: int) -> Any:
         """Interpret from a byte to the STOP opcode and return the value on top of the stack.
 
-        The opcodes that make up nearly all of a state dict stand here; the others are looked up in a table.
+        The opcodes that make up nearly all of a state dict stand here, the most frequent first; the others are looked
+        up in a table. What remembers a value follows most of those that make one: it is looked for there at once.
         """
         data, memo, marks, handlers = self.data, self.memo, self.marks, _HANDLERS
-        persistent = self.persistent
+        persistent, size = self.persistent, len(self.data)
         stack = self.stack
+        push = stack.append
         try:
             while True:
                 op = data[pos]
@@ -77,47 +79,74 @@ class PickleMachine:
                     value = memo[data[pos]]
                     if value is _NOTHING:
                         raise BadPickleError("it refers to a value that it never made")
-                    stack.append(value)
+                    push(value)
                     pos += 1
-                elif op == 0x72:  # LONG_BINPUT
-                    index = _U4(data, pos)[0]
-                    pos += 4
-                    if index == len(memo):
-                        memo.append(stack[-1])
-                    else:
-                        self.put(index, stack[-1])
-                elif op == 0x4B:  # BININT1
-                    stack.append(data[pos])
+                    continue
+                if op == 0x4B:  # BININT1
+                    push(data[pos])
                     pos += 1
-                elif op == 0x28:  # MARK
+                    continue
+                if op == 0x28:  # MARK
                     marks.append(stack)
                     stack = []
+                    push = stack.append
+                    continue
+                if op == 0x86:  # TUPLE2
+                    second = stack.pop()
+                    stack[-1] = value = (stack[-1], second)
                 elif op == 0x74:  # TUPLE
-                    items = tuple(stack)
+                    value = tuple(stack)
                     stack = marks.pop()
-                    stack.append(items)
+                    push = stack.append
+                    push(value)
+                elif op == 0x52:  # REDUCE
+                    args, target = stack.pop(), stack[-1]
+                    value = NotImplemented
+                    if type(target) is Global and type(args) is tuple and target.build and not (target.copies and args):
+                        value = target.build(args)
+                    stack[-1] = value = self.call(target, args) if value is NotImplemented else value
                 elif op == 0x58:  # BINUNICODE
                     end = pos + 4 + _U4(data, pos)[0]
-                    if end > len(data):
+                    if end > size:
                         raise BadPickleError("it claims a text that is longer than the rest of it")
-                    stack.append(data[pos + 4 : end].decode("utf-8", "surrogatepass"))
+                    value = data[pos + 4 : end].decode("utf-8", "surrogatepass")
+                    push(value)
                     pos = end
-                elif op == 0x52:  # REDUCE
-                    args = stack.pop()
-                    stack[-1] = self.call(stack[-1], args)
                 elif op == 0x51:  # BINPERSID
                     stack[-1] = persistent(stack[-1])
-                elif op == 0x4A:  # BININT
-                    stack.append(_I4(data, pos)[0])
-                    pos += 4
+                    continue
+                elif op == 0x89:  # NEWFALSE
+                    push(False)
+                    continue
                 elif op == 0x29:  # EMPTY_TUPLE
-                    stack.append(())
+                    push(())
+                    continue
+                elif op == 0x4D:  # BININT2
+                    push(data[pos] | data[pos + 1] << 8)
+                    pos += 2
+                    continue
+                elif op == 0x4A:  # BININT
+                    push(_I4(data, pos)[0])
+                    pos += 4
+                    continue
                 elif op == 0x2E:  # STOP
                     return stack[-1]
+                elif op == 0x72:  # LONG_BINPUT, after what is not looked at below
+                    pos -= 1
+                    value = stack[-1]
                 else:
                     self.stack = stack
                     pos = handlers[op](self, pos)
                     stack = self.stack
+                    push = stack.append
+                    continue
+                if data[pos] == 0x72:  # LONG_BINPUT
+                    index = _U4(data, pos + 1)[0]
+                    pos += 5
+                    if index == len(memo):
+                        memo.append(value)
+                    else:
+                        self.put(index, value)
         finally:
             self.pos = pos
 

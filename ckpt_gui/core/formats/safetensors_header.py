@@ -91,8 +91,10 @@ def read_text(file: HeldFile) -> tuple[str, int]:
             fix="Download or copy it again.",
             offset=file.size,
         )
+    data = bytearray(length)
+    file.pread_into(8, memoryview(data))
     try:
-        return file.read(8, length).decode("utf-8"), 8 + length
+        return str(data, "utf-8"), 8 + length
     except UnicodeDecodeError as error:
         at = 8 + error.start
         raise _error(file, f"has a header that is not UTF-8 at byte {at:,}", offset=at) from error

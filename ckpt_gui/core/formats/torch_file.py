@@ -136,12 +136,14 @@ def _is_plumbing(name: str, result: PickleResult) -> bool:
 
 def _bloat(refs: list[TensorRef], sizes: Mapping[str, int], name: str) -> list[Finding]:
     """Find storages of which the tensors use only a part: a view was saved with all that it was cut from."""
+    large = {storage for storage, size in sizes.items() if size > BLOAT}
     users: dict[str, list[TensorRef]] = defaultdict(list)
-    for ref in refs:
-        users[ref.storage].append(ref)
+    for ref in refs if large else ():
+        if ref.storage in large:
+            users[ref.storage].append(ref)
     wasted, keys = 0, []
     for storage, sharing in users.items():
-        if sizes[storage] <= BLOAT or any(r.nbytes == sizes[storage] for r in sharing):
+        if any(r.nbytes == sizes[storage] for r in sharing):
             continue
         unused = sizes[storage] - sum({r.place: r.nbytes for r in sharing}.values())
         if unused > BLOAT:

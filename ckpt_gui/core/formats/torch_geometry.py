@@ -6,7 +6,8 @@ file is mapped: a storage that claims a hundred times its record reads whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ckpt_gui.core.dtypes import BY_NAME, BY_TORCH, DType
@@ -60,6 +61,24 @@ class Geometry:
         if dtype.bits >= 8:
             return dtype.name, sizes, plain, offset * itemsize
         return _place_small(dtype, sizes, plain, offset)
+
+    def check_all(self, stubs: Sequence[TensorStub]) -> list[Placed | str]:
+        """Return what `check` does for each of many tensors: of those alike in all that it looks at, one is checked."""
+        storages, offsets, shapes, strides, dtypes, _, _ = zip(*stubs, strict=True)
+        numbers = chain(offsets, chain.from_iterable(shapes), chain.from_iterable(strides))
+        plain = set(map(type, storages)) == {StorageInfo} and {*map(type, shapes), *map(type, strides)} == {tuple}
+        if not plain or not set(map(type, numbers)) <= {int}:  # what is equal may be of another type: True is not 1
+            return list(map(self.check, stubs))
+        kept, keys, _, claimed, views = zip(*storages, strict=True)
+        kinds = zip(kept, claimed, views, map(self._sizes.get, keys), offsets, shapes, strides, dtypes, strict=True)
+        known: dict[object, Placed | str] = {}
+        found = []
+        for kind, stub in zip(kinds, stubs, strict=True):
+            placed = known.get(kind)
+            if type(placed) is not tuple:  # a reason names the storage
+                placed = known[kind] = self.check(stub)
+            found.append(placed)
+        return found
 
     def _check_storage(self, storage: StorageInfo, itemsize: int) -> str | None:
         have = self._sizes.get(storage.key)

@@ -6,10 +6,12 @@ The walk counts what it visits and stops with a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, repeat
 from typing import Any
 
 from ckpt_gui.core.beside import Extra, ForeignObject
+from ckpt_gui.core.bulk import build
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.pickle_distributed import LocalPart
 from ckpt_gui.core.formats.pickle_global import Global
@@ -22,6 +24,7 @@ from ckpt_gui.dataclasses import dataclass, field
 MAX_DEPTH = 100
 MAX_REVISITS = 1 << 18
 MAX_EXTRAS = 4096
+_Named = tuple[Any, str, Any]  # key, name and item
 _SCALARS = (str, bytes, int, float, complex, bool, type(None))
 
 
@@ -105,9 +108,11 @@ class TreeWalk:
 
     def _dict(self, value: dict[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
         made: dict[Any, Any] = StateDict() if type(value) is StateDict else {}
-        for key, name, item in _named(value):
-            inner = (*path, name)
-            made[key] = self._tensor(item, inner) if type(item) is TensorStub else self.convert(item, inner)
+        for are_tensors, items in groupby(_named(value), _is_tensor):
+            if are_tensors:
+                made.update(self._tensors(list(items), path))
+            else:
+                made.update({key: self.convert(item, (*path, name)) for key, name, item in items})
         attributes = getattr(value, "attributes", None)
         if isinstance(made, StateDict) and attributes is not None:
             kept = {k: v for k, v in attributes.items() if k != "_metadata"}
@@ -135,6 +140,21 @@ class TreeWalk:
             flat = dicts and i == dicts[-1]
             children.append(self.convert(child, path if flat else (*path, f"({i})")))
         return ForeignObject(value.name, value.called, value.unsafe, tuple(children))
+
+    def _tensors(self, items: Sequence[_Named], path: tuple[str, ...]) -> Iterable[tuple[Any, Any]]:
+        """Return keys and refs of neighbouring tensors: made together, which takes half the time for very many."""
+        keys, names, stubs = zip(*items, strict=True)
+        odd = any(stub.storage is None or stub.part is not None for stub in stubs)
+        placed = [] if odd else self._geometry.check_all(stubs)
+        if odd or any(type(each) is str for each in placed):
+            return [(key, self._tensor(stub, (*path, name))) for key, name, stub in items]
+        dtypes, shapes, strides, offsets = zip(*placed, strict=True)
+        refs = build(
+            TensorRef, len(items), key=names, dtype=dtypes, shape=shapes, section=repeat(path), file=repeat(self.file),
+            storage=[stub.storage.key for stub in stubs], offset=offsets, strides=strides,
+        )  # fmt: skip
+        self.refs += refs
+        return zip(keys, refs, strict=True)
 
     def _tensor(self, stub: TensorStub, path: tuple[str, ...]) -> Any:
         if stub.storage is None:
@@ -166,7 +186,11 @@ class TreeWalk:
             self.more += 1
 
 
-def _named(value: dict[Any, Any]) -> Iterator[tuple[Any, str, Any]]:
+def _is_tensor(item: _Named) -> bool:
+    return type(item[2]) is TensorStub
+
+
+def _named(value: dict[Any, Any]) -> Iterator[_Named]:
     """Yield key, name and item; names are unique although 1 and "1" may both be keys."""
     for key, item in value.items():
         if type(key) is str:

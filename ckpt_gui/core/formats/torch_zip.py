@@ -168,8 +168,9 @@ def refuse_twins(archive: Archive) -> None:
     Raises:
         CheckpointError: `ambiguous-archive`.
     """
+    names = archive.records
     seen: dict[str, str] = {}
-    for name in archive.records:
+    for name in names if len(set(map(str.lower, names))) < len(names) else ():
         other = seen.setdefault(name.lower(), name)
         if other != name:
             what = f"records `{safe_text(other)}` and `{safe_text(name)}` differ in case only"
@@ -217,7 +218,8 @@ def find_storages(archive: Archive, folder: str = "data/") -> dict[str, Record]:
     """
     found = {name[len(folder) :]: record for name, record in archive.records.items() if name.startswith(folder)}
     for record in found.values():
-        archive.check_ratio(record)
+        if record.method != STORED:
+            archive.check_ratio(record)
     return found
 
 

@@ -176,7 +176,7 @@ def shards_finding(refs: Sequence[TensorRef], parts: Mapping[tuple[str, ...], Lo
         parts: What some of them say of the wholes, by path.
         name: The file.
     """
-    cut = [ref for ref in refs if ref.path in parts and parts[ref.path].whole != ref.shape]
+    cut = [ref for ref in refs if ref.path in parts and parts[ref.path].whole != ref.shape] if parts else []
     if not cut:
         return []
     message = (

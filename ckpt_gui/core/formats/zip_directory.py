@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from itertools import starmap
 
 from ckpt_gui.core.formats.file_errors import SALVAGE_FIX
 from ckpt_gui.core.formats.files import HeldFile
@@ -13,8 +13,9 @@ from ckpt_gui.core.keys import safe_text
 _EOCD = struct.Struct("<4s4H2LH")
 _EOCD64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
+_SUSPECT = ("\n/", "\\", "\x00", "..")  # looked for in all names at once
 _NEWEST = 63  # tenths of the version of the format that is needed
-_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_CENTRAL = struct.Struct("<4s2x3H4x3L4H2x2L")  # without the writer's version, times and internal attributes
 
 
 def read_archive(file: HeldFile) -> Archive:
@@ -71,54 +72,59 @@ def _read_zip64(file: HeldFile, end: int) -> tuple[int, int, int]:
 
 
 def _read_records(file: HeldFile, directory: bytes, count: int) -> list[Record]:
-    records: list[Record] = []
+    """Return the entries; the fields that are the same for nearly all of them are looked at once a kind."""
+    records: list[tuple[str, int, int, int, int, int]] = []
+    checked: set[tuple[int, ...]] = set()
+    unpack, size_of_entry, end = _CENTRAL.unpack_from, _CENTRAL.size, len(directory)
     at = 0
-    while at < len(directory):
-        if at + _CENTRAL.size > len(directory):
+    while at < end:
+        if at + size_of_entry > end:
             fail(file, "its directory ends too early")
-        fields = _CENTRAL.unpack_from(directory, at)
-        if fields[0] != b"PK\x01\x02":
+        fields = unpack(directory, at)
+        magic, version, flags, method, crc, packed, size, named, more, comment, disk, outer, start = fields
+        if magic != b"PK\x01\x02":
             fail(file, f"entry {len(records):,} of its directory is damaged")
-        at += _CENTRAL.size
-        name_length, extra_length, comment_length = fields[10:13]
-        name = directory[at : at + name_length]
-        extra = directory[at + name_length : at + name_length + extra_length]
-        at += name_length + extra_length + comment_length
-        records.append(_record(file, fields, name, extra))
-    if at != len(directory) or len(records) != count:
+        at += size_of_entry
+        raw = directory[at : at + named]
+        name = raw.decode() if raw.isascii() else _name(raw)
+        at += named + more + comment
+        kind = (version, flags, method, disk)
+        if kind not in checked:
+            _check_kind(file, name, *kind)
+            checked.add(kind)
+        if outer & 0x10 and size:  # torch then returns whatever lies in memory
+            what = f"record `{safe_text(name)}` is marked as a folder but has content"
+            fail(file, what, code="ambiguous-archive")
+        if packed == U32 or size == U32 or start == U32:
+            extra = directory[at - more - comment : at - comment]
+            size, packed, start = _zip64_fields(file, name, extra, (size, packed, start))
+        if method == STORED and packed != size:
+            fail(file, f"record `{safe_text(name)}` has two sizes", code="ambiguous-archive")
+        records.append((name, method, crc, packed, size, start))
+    if at != end or len(records) != count:
         fail(file, f"its directory holds {len(records):,} entries instead of {count:,}", code="ambiguous-archive")
-    return records
+    return list(starmap(Record, records))
 
 
-def _record(file: HeldFile, fields: tuple[Any, ...], raw: bytes, extra: bytes) -> Record:
-    flags, method, crc, packed, size, start = fields[3], fields[4], fields[7], fields[8], fields[9], fields[16]
+def _name(raw: bytes) -> str:
     try:
-        name = raw.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError:
-        name = raw.decode("cp437")
+        return raw.decode("cp437")
+
+
+def _check_kind(file: HeldFile, name: str, version: int, flags: int, method: int, disk: int) -> None:
+    """Raise for records that no reader of today reads, or that torch does not write."""
     if flags & 0x2041:
         fail(file, f"record `{safe_text(name)}` is encrypted", fix="Save it without a password.")
-    odd = _unsupported(fields)
-    if odd:
-        fail(file, f"record `{safe_text(name)}` {odd}")
+    if version & 0xFF > _NEWEST:
+        fail(file, f"record `{safe_text(name)}` asks for version {(version & 0xFF) / 10} of the format")
+    if flags & 0x20:
+        fail(file, f"record `{safe_text(name)}` is a patch to another file")
+    if disk > 1:
+        fail(file, f"record `{safe_text(name)}` lies in another part of a split archive")
     if method not in (STORED, DEFLATED):
         fail(file, f"record `{safe_text(name)}` is packed by method {method}, which torch does not write")
-    if fields[15] & 0x10 and size:  # torch then returns whatever lies in memory
-        fail(file, f"record `{safe_text(name)}` is marked as a folder but has content", code="ambiguous-archive")
-    if U32 in (packed, size, start):
-        size, packed, start = _zip64_fields(file, name, extra, (size, packed, start))
-    if method == STORED and packed != size:
-        fail(file, f"record `{safe_text(name)}` has two sizes", code="ambiguous-archive")
-    return Record(name, method, crc, packed, size, start)
-
-
-def _unsupported(fields: tuple[Any, ...]) -> str | None:
-    """Return what no reader of today does for a record, or None."""
-    if fields[2] & 0xFF > _NEWEST:
-        return f"asks for version {(fields[2] & 0xFF) / 10} of the format"
-    if fields[3] & 0x20:
-        return "is a patch to another file"
-    return "lies in another part of a split archive" if fields[13] > 1 else None
 
 
 def _zip64_fields(file: HeldFile, name: str, extra: bytes, values: tuple[int, int, int]) -> tuple[int, ...]:
@@ -153,13 +159,14 @@ def _check_places(file: HeldFile, records: list[Record], directory: int) -> None
 
 def _check_names(file: HeldFile, records: list[Record]) -> str:
     """Return the one root folder; refuse names that stand twice or lead out of it."""
-    names = {r.name for r in records}
-    if len(names) != len(records):
+    names = [r.name for r in records]
+    if len(set(names)) != len(names):
         seen: set[str] = set()
         twice = next(r.name for r in records if r.name in seen or seen.add(r.name))  # type: ignore[func-returns-value]
         fail(file, f"record `{safe_text(twice)}` stands twice", code="ambiguous-archive")
-    for name in names:
+    for name in names if any(map("\n".join(["", *names]).__contains__, _SUSPECT)) else ():
         if name.startswith("/") or "\\" in name or "\x00" in name or ".." in name.split("/"):
             fail(file, f"record `{safe_text(name)}` would lead out of the archive", code="ambiguous-archive")
-    roots = {name.partition("/")[0] for name in names}
-    return roots.pop() if len(roots) == 1 else ""
+    root = next(iter(names), "").partition("/")[0]
+    below = f"{root}/"
+    return root if all(name.startswith(below) or name == root for name in names) else ""
