@@ -53,7 +53,6 @@ NEEDS: dict[str, str] = {
     "model": "Only while a model is open",
     "adapter": "Only while an adapter is open",
     "fixable": "Only while a checkpoint is open of which nothing blocks the export",
-    "certain": "Only while every step of the plan is certain; look at the plan first",
     "before": "No session was kept",
 }
 
@@ -293,8 +292,8 @@ ACTIONS: tuple[Spec, ...] = (
         "Fix and e&xport at once…",
         "fix_and_export",
         ("Ctrl+Shift+E",),
-        needs="certain",
-        tip="Where every step is certain: the summary, and Enter writes it",
+        needs="open",
+        tip="Where every step is certain: the summary, and Enter writes it; else what stands in the way",
     ),
     Spec(
         "palette",

@@ -247,6 +247,8 @@ class MainWindow(QMainWindow):
         path = self.session.path or snapshot.source.path
         self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
         self.notices.dismiss("listed")
+        if snapshot.export.certain:
+            self.notices.dismiss("doubt")
         if not self._entered:
             self._entered = True
             if os.path.exists(path) or is_url(path):
@@ -269,8 +271,8 @@ class MainWindow(QMainWindow):
         self._entered = False
         self.commands.drop_dialog()
         self.watch.watch(())
-        self.notices.dismiss("changed")
-        self.notices.dismiss("listed")
+        for name in ("changed", "listed", "doubt"):
+            self.notices.dismiss(name)
         self.tool_bar.compare_box.show_reference("")
 
     def _on_compared(self, error: BaseException | None) -> None:
@@ -312,7 +314,6 @@ class MainWindow(QMainWindow):
         page, snapshot = self.pages.currentWidget(), self.session.snapshot
         is_open = page is self.page_tabs and snapshot is not None
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
-        certain = fixable and snapshot is not None and all(step.certain for step in snapshot.export.steps)
         self.tool_bar.compare_box.setEnabled(is_open)
         adapter = is_open and snapshot is not None and snapshot.plan.adapter is not None
         enable(
@@ -320,7 +321,6 @@ class MainWindow(QMainWindow):
             open=is_open,
             path=page is not self.start_page,
             fixable=fixable,
-            certain=certain,
             before=bool(self.before),
             adapter=adapter,
             model=is_open and not adapter,

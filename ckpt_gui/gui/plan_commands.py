@@ -56,10 +56,20 @@ class PlanCommands(EditCommands):
         window.session.set_preview(not window.session.preview)
 
     def fix_and_export(self) -> None:
-        """Show what the plan comes to, and write it once the user says so."""
+        """Show what the plan comes to, and write it once the user says so; or show what stands in the way."""
+        snapshot = self._window.session.snapshot
+        if snapshot is not None and not snapshot.export.certain:
+            self.show_doubt()
+            self._window.tell.not_at_once(snapshot.export)
+            return
         self.export()
         if self.dialog is not None:
             self.dialog.show_summary()
+
+    def show_doubt(self) -> None:
+        """Show the first thing that stands in the way of an export, with the ways out, in the plan."""
+        self.plan_for_all()
+        self._window.plan_panel.tree.select_doubt()
 
     def export(self) -> None:
         """Show the dialog that writes the checkpoint."""

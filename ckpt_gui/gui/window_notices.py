@@ -17,6 +17,7 @@ from ckpt_gui.gui.models.file_changes import Change, change_words
 from ckpt_gui.gui.panels.notices import Choice
 
 if TYPE_CHECKING:
+    from ckpt_gui.core.export import Export
     from ckpt_gui.gui.main_window import MainWindow
 
 
@@ -51,6 +52,17 @@ class WindowNotices(QObject):
         text = self.tr("{} are listed. How they compare with what is expected is still being worked out.")
         stop = Choice(self.tr("Cancel"), self._window.session.cancel_opening, self.tr("Stop opening"), stays=True)
         self._window.notices.show_notice("listed", "info", text.format(said(plural(tensors, "tensor"))), [stop])
+
+    def not_at_once(self, export: Export) -> None:
+        """Tell why a checkpoint is not fixed and written at once."""
+        if export.blocked:
+            reason = said(export.blocked[0].message)
+        else:
+            doubtful = next(step.title for step in export.steps if not step.certain)
+            reason = self.tr("{step}: this is likely, not certain.").format(step=said(doubtful))
+        text = self.tr("Not written at once: {reason} What can be done is in the plan.").format(reason=reason)
+        show = Choice(self.tr("Show it in the plan"), self._window.commands.show_doubt, stays=True)
+        self._window.notices.show_notice("doubt", "warning", text, [show])
 
     def not_dropped(self) -> None:
         """Tell that something was dropped that is no file."""

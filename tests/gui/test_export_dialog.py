@@ -20,9 +20,8 @@ from ckpt_gui.gui.panels import export_check
 from ckpt_gui.gui.panels.export_dialog import ExportDialog
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
-from tests.gui.checkpoints import source
 from tests.gui.panel_files import CONFIG, llama_folder, make_theme, session_of
-from tests.gui.windows import make_window, window_on
+from tests.gui.windows import window_on
 
 SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-llama-compiled.pt"
 
@@ -325,8 +324,32 @@ def test_everything_can_still_be_chosen(qtbot: QtBot, dialog: ExportDialog) -> N
     assert dialog.export_button.text() == "Export"
 
 
-def test_a_guess_takes_the_short_way_away(qtbot: QtBot, qapp: QApplication) -> None:
-    window = make_window(qtbot, qapp, source(params=None))
-    assert window.session.snapshot is not None
-    assert not window.session.snapshot.export.certain
-    assert not window.actions_by_id["fix-export"].isEnabled()
+@pytest.mark.parametrize("lacking", [False, True])
+def test_what_stands_in_the_way_of_the_short_way_is_told_and_shown(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, lacking: bool
+) -> None:
+    path = llama_folder(tmp_path / "m", "none", config=None)
+    if lacking:
+        path = llama_folder(tmp_path / "lacking", without="up_proj")
+    window = window_on(qtbot, qapp, path, "overview")
+    if not lacking:
+        window.session.change_policy(heads=4, kv_heads=2)
+        window.session.change_target(layout="meta")
+    keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    qtbot.keyClick(window, Qt.Key.Key_E, keys)
+    assert window.commands.dialog is None
+    snapshot, row = window.session.snapshot, window.plan_panel.tree.row()
+    assert snapshot is not None
+    assert window.page_tabs.current_name == "tensors"
+    assert window.docks["plan"].isVisible()
+    if lacking:
+        assert row == snapshot.export.blocked[0]
+        assert "missing" in window.notices.text("doubt")
+    else:
+        assert row == next(step for step in snapshot.steps if not step.certain)
+        assert "likely, not certain" in window.notices.text("doubt")
+    window.plan_panel.clear_selection()
+    window.notices.by_name["doubt"].buttons["Show it in the plan"].click()
+    assert window.plan_panel.tree.row() == row
+    window.commands.close_checkpoint()
+    assert window.notices.text("doubt") == ""

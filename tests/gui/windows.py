@@ -36,8 +36,9 @@ def make_window(qtbot: QtBot, app: QApplication, source: Source | None = None, *
 
 
 def window_on(qtbot: QtBot, app: QApplication, path: str | Path, page: str) -> MainWindow:
-    """Return a shown window that has opened a path and turned to a page."""
+    """Return a shown window that has opened a path and turned to a page; keys reach it."""
     window = make_window(qtbot, app)
+    qtbot.waitUntil(window.isActiveWindow)
     window.open_path(str(path))
     qtbot.waitUntil(lambda: window.session.snapshot is not None)
     window.page_tabs.show_page(page)

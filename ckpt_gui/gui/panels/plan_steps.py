@@ -147,6 +147,13 @@ class StepList(CheckTree):
         index = self.indexOfTopLevelItem(items[0]) if items else -1
         return self._rows[index] if 0 <= index < len(self._rows) else None
 
+    def select_doubt(self) -> None:
+        """Select the first row that blocks the export or is not certain."""
+        doubts = (n for n, row in enumerate(self._rows) if isinstance(row, Finding) or not row.certain)
+        item = self.topLevelItem(next(doubts, -1))
+        if item is not None:
+            self.setCurrentItem(item)
+
     def _step(self, step: Step, skipped: bool, unsure: bool) -> QTreeWidgetItem:
         tr = self.tr
         asks = asks_for_tick(step)
