@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QApplication, QDialog, QProgressBar, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QProgressBar, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.main_window import MainWindow
@@ -279,10 +279,16 @@ def test_docks_make_room_where_the_letters_are_large(window: MainWindow, qtbot: 
     large.session.publish(snapshot_of(source()))
     qapp.processEvents()
     assert large.docks["inspector"] in large.tabifiedDockWidgets(large.docks["checkpoint"])
-    assert not large.docks["plan"].isVisible()
+    bars = [it for it in large.findChildren(QTabBar) if it.accessibleName() == "Docks"]
+    qtbot.waitUntil(lambda: any(bar.count() and bar.isVisible() for bar in bars))
+    tabs = next(bar for bar in bars if bar.count() and bar.isVisible())
+    assert [tabs.tabText(place) for place in range(tabs.count())] == ["Checkpoint", "Inspector", "Fix plan"]
+    assert (tabs.currentIndex(), large.docks["plan"].isHidden()) == (0, False), "a click away"
     assert large.width() <= 1280
+    assert large.height() <= 800
     large.actions_by_id["plan-all"].trigger()
-    assert large.docks["plan"].isVisible(), "a key away"
+    qtbot.waitUntil(lambda: tabs.currentIndex() == 2)
+    assert not large.docks["plan"].visibleRegion().isEmpty(), "and a key"
     large.theme.set_points(0)
 
 

@@ -69,17 +69,18 @@ class Docks(QObject):
             self.layout = self._window.saveState(LAYOUT_VERSION)
         self._shown = shown
         wide, high = self._has_room()
-        if shown and self.layout.isEmpty() and not wide:  # before they are there: the window would grow for them
-            self._window.tabifyDockWidget(self.by_name["checkpoint"], self.by_name["inspector"])
+        if shown and self.layout.isEmpty():  # before they are there: the window would grow for them
+            for name in [*(() if wide else ("inspector",)), *(() if high else ("plan",))]:
+                self._window.tabifyDockWidget(self.by_name["checkpoint"], self.by_name[name])
         for dock in self.by_name.values():
             dock.setVisible(shown)
             dock.toggleViewAction().setEnabled(shown)
         if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
             self._below[0].raise_()
             self.by_name["checkpoint"].raise_()
-            for dock in () if high else self._below:
+            for dock in () if high else self._below[1:]:
                 dock.hide()
-            self._size()
+            self._size(high)
         self._name_tabs()
 
     def _has_room(self) -> tuple[bool, bool]:
@@ -107,11 +108,12 @@ class Docks(QObject):
                 dock.setVisible(not wanted and (dock.objectName() in self._kept or not dock.isHidden()))
         self._roomy = wanted
 
-    def _size(self) -> None:
+    def _size(self, high: bool) -> None:
         """Give the docks their share of a window that has not been arranged yet."""
         window, em = self._window, self._window.fontMetrics().height()
         sides = [self.by_name["checkpoint"], self.by_name["inspector"]]
         widths = [min(19 * em, window.width() * 20 // 100), min(24 * em, window.width() * 24 // 100)]
         window.resizeDocks(sides, widths, Qt.Orientation.Horizontal)
-        height = min(19 * em, window.height() * 35 // 100)
-        window.resizeDocks([self.by_name["plan"]], [height], Qt.Orientation.Vertical)
+        if high:  # else the plan lies with those at the side
+            height = min(19 * em, window.height() * 35 // 100)
+            window.resizeDocks([self.by_name["plan"]], [height], Qt.Orientation.Vertical)
