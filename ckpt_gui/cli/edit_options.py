@@ -90,6 +90,8 @@ def decide(args: argparse.Namespace) -> Policy:
                 setattr(args, name, getattr(plan.target, field))
         if getattr(args, "base", ...) is None:
             args.base = plan.base
+        if getattr(args, "adapter", ...) is None:
+            args.adapter = plan.adapter
         if hasattr(args, "set_metadata"):
             args.set_metadata = [*plan.target.metadata, *args.set_metadata]
     for name, usual in USUAL.items():

@@ -186,7 +186,7 @@ def plan_export(
     metadata = tuple(args.set_metadata)
     target = Target(args.to, args.format, args.dtype, args.max_shard_size, base, args.model_parallel, metadata)
     if args.save_plan:
-        write_file(args.save_plan, plan_text(plan.policy, target), protected(source))
+        write_file(args.save_plan, plan_text(plan.policy, target, args.adapter), protected(source))
     if adapter is not None:
         plan = merged(plan, adapter, base, args.lora_alpha)
     export = retarget(plan, target)

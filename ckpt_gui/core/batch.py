@@ -16,6 +16,7 @@ from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.plan_file import read_plan
@@ -135,9 +136,14 @@ def load_plan(path: str) -> tuple[Policy, Target]:
     """Return the decisions of a plan file, to be taken for every checkpoint.
 
     Raises:
-        CheckpointError: It is no plan file, or the folder that it takes files from is not there.
+        CheckpointError: It is no plan file, the folder that it takes files from is not there, or it merges an adapter.
     """
     saved = read_plan(path)
+    if saved.adapter is not None:
+        text = (
+            f"The plan merges the adapter {safe_text(saved.adapter, 300)}: that is done for one checkpoint at a time."
+        )
+        raise CheckpointError("bad-plan", text, fix="Open the one that it belongs to, and load the plan there.")
     return saved.policy, dataclasses.replace(saved.target, base=read_base(saved.base))
 
 

@@ -1,7 +1,8 @@
 """The decisions of a user as a JSON file: a plan to be repeated, or applied to another checkpoint.
 
-Schema 1: `{"schema": 1, "tool": …, "policy": {…}, "target": {…}}`; what is as usual is left out. A file may come from
-anybody, so every value is looked at: nothing is guessed, and an unknown field is refused, as it may be a wish.
+Schema 1: `{"schema": 1, "tool": …, "policy": {…}, "target": {…}, "adapter": …}`; what is as usual is left out. A file
+may come from anybody, so every value is looked at: nothing is guessed, and an unknown field is refused, as it may be a
+wish.
 """
 
 from __future__ import annotations
@@ -35,22 +36,24 @@ class SavedPlan:
         policy: How a checkpoint is to be understood.
         target: What is to be written.
         base: Folder whose config, tokenizer and generation files stand in; None for none.
+        adapter: A LoRA adapter, file or folder, that is merged; None for none.
     """
 
     policy: Policy = dataclasses.field(default_factory=Policy)
     target: Target = dataclasses.field(default_factory=Target)
     base: str | None = None
+    adapter: str | None = None
 
 
-def plan_text(policy: Policy, target: Target) -> str:
-    """Return decisions as the text of a plan file."""
+def plan_text(policy: Policy, target: Target, adapter: str | None = None) -> str:
+    """Return decisions, and the path of an adapter that is merged, as the text of a plan file."""
     base = target.base.folder if target.base is not None else None
     value = {
         "schema": SCHEMA,
         "tool": "ckpt_gui",
         "policy": _changed(policy, Policy()),
         "target": _changed(dataclasses.replace(target, base=None), Target()) | ({"base": base} if base else {}),
-    }
+    } | ({"adapter": adapter} if adapter else {})
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -84,11 +87,14 @@ def parse_plan(raw: bytes, name: str = "the text") -> SavedPlan:
         raise _refused(name, f"is no JSON: {safe_text(str(error), 120)}") from error
     if not isinstance(value, dict) or type(value.get("schema")) is not int or value["schema"] != SCHEMA:
         raise _refused(name, f"has no schema that is known here; this program reads schema {SCHEMA}")
-    _known(value, {"schema", "tool", "policy", "target"}, name, "")
+    _known(value, {"schema", "tool", "policy", "target", "adapter"}, name, "")
     target = dict(_object(value.get("target", {}), name, "target"))
     base = target.pop("base", None)
     if base is not None and not isinstance(base, str):
         raise _refused(name, "has a value in target.base that is no text")
+    adapter = value.get("adapter")
+    if adapter is not None and not isinstance(adapter, str):
+        raise _refused(name, "has an adapter that is no text")
     policy = Policy(**_fields(_object(value.get("policy", {}), name, "policy"), _POLICY, name, "policy"))
     for rule in policy.renames:
         try:
@@ -96,7 +102,7 @@ def parse_plan(raw: bytes, name: str = "the text") -> SavedPlan:
         except CheckpointError as error:
             why = error.message.removesuffix(".")
             raise _refused(name, f"has in policy.renames what can not be used: {why}") from error
-    return SavedPlan(policy, Target(**_fields(target, _TARGET, name, "target")), base)
+    return SavedPlan(policy, Target(**_fields(target, _TARGET, name, "target")), base, adapter)
 
 
 # ------------------------------------------------------------------------------------------------- values of the fields

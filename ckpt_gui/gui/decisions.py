@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import GB, Target
+from ckpt_gui.core.plan_file import plan_text
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.dataclasses import dataclass
@@ -59,6 +62,11 @@ class Decisions:
     salvage: bool = False
     take: str = ""
     confirmed: frozenset[tuple[str, str]] = frozenset()
+
+    def plan_text(self) -> str:
+        """Return what is decided as the text of a plan file, which names an adapter by its whole path."""
+        path = self.adapter.path if self.adapter else ""
+        return plan_text(self.policy, self.target, path if is_url(path) or not path else os.path.abspath(path))
 
 
 def taken_again(kept: Decisions, before: Decisions, now: Decisions) -> Decisions:

@@ -14,7 +14,7 @@ from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan_file import SavedPlan, parse_plan, plan_text, read_plan
+from ckpt_gui.core.plan_file import SavedPlan, parse_plan, read_plan
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.panels.close_question import PlanAnswer, ask_about_plan
 
@@ -61,9 +61,8 @@ class PlanKeeper(QObject):
     def save(self, path: str) -> None:
         """Write the plan into a file."""
         session = self._window.session
-        decisions = session.decisions
         try:
-            Path(path).write_text(plan_text(decisions.policy, decisions.target), encoding="utf-8")
+            Path(path).write_text(session.decisions.plan_text(), encoding="utf-8")
         except OSError as error:
             text = self.tr("The plan can not be saved: {reason}.").format(reason=error.strerror or error)
             self._window.notices.show_notice("plan", "error", text)
@@ -91,6 +90,8 @@ class PlanKeeper(QObject):
         saved, base = read
         self._window.notices.dismiss("plan")
         self._window.session.take_plan(saved.policy, saved.target, base)
+        if saved.adapter:
+            self._window.session.merge(saved.adapter)
         plan = self._window.docks["plan"]
         plan.show()
         plan.raise_()

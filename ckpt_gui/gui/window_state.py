@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.plan_file import plan_text
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.text import plural
 from ckpt_gui.dataclasses import asdict, dataclass, fields
@@ -64,7 +63,7 @@ def state_of(window: MainWindow) -> WindowState | None:
         select=rows[0].path if rows else "",
         against=session.reference.name,
         config=session.decisions.config,
-        plan=plan_text(session.decisions.policy, session.decisions.target) if session.unsaved else "",
+        plan=session.decisions.plan_text() if session.unsaved else "",
     )
 
 

@@ -60,6 +60,7 @@ def test_a_plan_says_only_what_is_not_as_usual() -> None:
         (b'{"schema": 1, "policy": {"config": {"a": 1}}}', "policy.config that is not a text"),
         (b'{"schema": 1, "target": {"layout": "../../x"}}', "target.layout"),
         (b'{"schema": 1, "target": {"base": 3}}', "target.base"),
+        (b'{"schema": 1, "adapter": ["/lora"]}', "has an adapter that is no text"),
         (b'{"schema": true}', "has no schema"),
         (b'{"schema": 1, "policy": {"lora_alpha": NaN}}', "policy.lora_alpha that is not a number above 0"),
         (b'{"schema": 1, "policy": {"lora_alpha": -1}}', "policy.lora_alpha"),
@@ -77,6 +78,11 @@ def test_what_is_no_plan_is_refused_with_a_sentence(value: bytes, why: str) -> N
     assert why in caught.value.message
     assert caught.value.message.endswith(".")
     assert len(caught.value.message) < 500
+
+
+def test_an_adapter_is_named_and_only_where_there_is_one() -> None:
+    assert parse_plan(plan_text(Policy(), Target(), "/m/lora").encode()).adapter == "/m/lora"
+    assert "adapter" not in plan_text(Policy(), Target())
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path) -> None:

@@ -12,6 +12,10 @@ import pytest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from ckpt_gui.cli.main import main
+from ckpt_gui.core.batch import load_plan
+from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.plan_file import read_plan
 from ckpt_gui.gui import open_adapters
 from ckpt_gui.gui.fix_command import fix_command
 from ckpt_gui.gui.main_window import MainWindow
@@ -95,6 +99,26 @@ def test_an_adapter_is_merged_into_a_base_and_left_out_again(window: MainWindow,
     assert fact(window, "Adapter")
     window.session.undo_stack.undo()
     assert not fact(window, "Adapter")
+
+
+def test_a_saved_plan_merges_the_adapter_again(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    lora, base, plan = adapter_folder(tmp_path / "lora"), llama_folder(tmp_path / "base"), tmp_path / "plan.json"
+    opened(window, qtbot, base)
+    window.commands.merge(str(lora))
+    merged(window, qtbot)
+    window.plan_keeper.save(str(plan))
+    assert not window.session.unsaved
+    assert read_plan(plan).adapter == str(lora)
+    opened(window, qtbot, llama_folder(tmp_path / "other"))
+    assert not fact(window, "Adapter")
+    window.plan_keeper.load(str(plan))
+    merged(window, qtbot)
+    out, wanted = tmp_path / "by-plan", tmp_path / "by-hand"
+    assert main(["fix", str(base), "--plan", str(plan), "-o", str(out)]) == 0
+    assert main(["fix", str(base), "--adapter", str(lora), "-o", str(wanted)]) == 0
+    assert (out / "model.safetensors").read_bytes() == (wanted / "model.safetensors").read_bytes()
+    with pytest.raises(CheckpointError, match="one checkpoint at a time"):
+        load_plan(str(plan))
 
 
 def test_a_base_is_opened_from_the_adapter_and_written_merged(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
