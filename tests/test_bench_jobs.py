@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.bench.clusters import make_source, predicted
 from tests.bench.exports import exports
 from tests.bench.files import chill, warm
 from tests.bench.plans import note
+from tests.bench.process import measured
 from tests.bench.race import run
 from tests.bench.remote import remotes
 from tests.bench.rows import races
@@ -64,6 +66,13 @@ def test_the_same_in_fp32(tmp_path: Path) -> None:
         assert {ref.dtype for ref in opened.refs} == {"fp32"}
         [one] = many_stats(opened, opened.refs[:1])
     assert one.std == pytest.approx(0.02, rel=0.05)
+
+
+def test_a_job_imports_next_to_nothing_of_its_own() -> None:
+    words = (
+        "import sys, tests.bench.job; print(sorted({'pathlib', 'statistics', 'subprocess', 'numpy'} & {*sys.modules}))"
+    )
+    assert measured([sys.executable, "-c", words])[1] == "[]\n"
 
 
 def test_export_tells_its_phases_and_the_disk(hf: Path, tmp_path: Path) -> None:

@@ -112,6 +112,11 @@ def test_the_table_as_markdown() -> None:
     assert len({line.count("|") for line in text[:5]}) == 1
 
 
+def test_a_spread_is_told_in_the_unit_of_its_median() -> None:
+    line = Line("a", "a", "s", "value", 0.01, Spread(0.085, 0.08, 0.12), 0.085, rounds=2)
+    assert "| 85 ms | 80 – 120 | ≤ 10 ms | MISSED |" in markdown([line])
+
+
 def test_the_table_for_a_terminal_names_each_row() -> None:
     text = plain(LINES)
     assert [line.split()[0] for line in text.splitlines()[1:4]] == ["open/time", "open/size", "plan/time"]

@@ -1,14 +1,13 @@
 """Our own jobs, each done in a fresh process: `python -m tests.bench.job NAME WORDS` prints its figures as JSON.
 
-Imports stand in the functions, so that a job loads what the program itself would load for it, and no more.
+Imports stand in the functions, those of the standard library too: a job loads what the program itself would load for
+it, and no more.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import time
-from pathlib import Path
 
 from tests.bench.telling import Job, run_named
 
@@ -45,6 +44,7 @@ def time_of_sync() -> list[float]:
 def export_sample(source: str, folder: str, every: str, workers: str) -> dict[str, float]:
     """Plan a whole export in Hugging Face's layout, and write one of so many of its files."""
     from dataclasses import replace
+    from pathlib import Path
 
     from ckpt_gui.core.export import GB, Target
     from ckpt_gui.core.formats import open_checkpoint
@@ -76,7 +76,8 @@ def open_ours(source: str) -> dict[str, float]:
 def open_again(source: str) -> dict[str, float]:
     """Open once, for what is imported on the way; then tell the time of opening in a process that is at work."""
     open_ours(source)
-    return {"again": statistics.median(open_ours(source)["open"] for _ in range(AGAIN)), "openings": 1 + AGAIN}
+    taken = sorted(open_ours(source)["open"] for _ in range(AGAIN))
+    return {"again": taken[AGAIN // 2], "openings": 1 + AGAIN}
 
 
 def check(source: str, status: str) -> dict[str, float]:
@@ -172,6 +173,7 @@ def plan(source: str, shard: str) -> dict[str, float]:
     import gc
     import json
     import pickle
+    from pathlib import Path
 
     from ckpt_gui.core.diff import diff_expected
     from ckpt_gui.core.export import GB, Target

@@ -5,11 +5,10 @@ Nothing of ours is imported here. `python -m tests.bench.peers NAME WORDS` does 
 
 from __future__ import annotations
 
-import json
-import statistics
+import glob
+import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from tests.bench.telling import Job, run_named
 
@@ -43,12 +42,15 @@ def open_safetensors(*sources: str) -> dict[str, float]:
 def open_safetensors_again(*sources: str) -> dict[str, float]:
     """Open once, then tell the time of opening in a process that is at work."""
     open_safetensors(*sources)
-    return {"again": statistics.median(open_safetensors(*sources)["open"] for _ in range(AGAIN))}
+    return {"again": sorted(open_safetensors(*sources)["open"] for _ in range(AGAIN))[AGAIN // 2]}
 
 
 def _files(sources: Sequence[str]) -> list[str]:
-    paths = [Path(source) for source in sources]
-    return [str(file) for path in paths for file in (sorted(path.glob("*.safetensors")) if path.is_dir() else [path])]
+    return [file for path in sources for file in (_shards(path) if os.path.isdir(path) else [path])]
+
+
+def _shards(folder: str) -> list[str]:
+    return sorted(glob.glob(os.path.join(glob.escape(folder), "*.safetensors")))
 
 
 def as_torch(source: str, target: str) -> dict[str, float]:
@@ -56,7 +58,7 @@ def as_torch(source: str, target: str) -> dict[str, float]:
     import torch
     from safetensors.torch import load_file
 
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
     torch.save({key: tensor.clone() for key, tensor in load_file(source).items()}, target)
     return {}
 
@@ -102,12 +104,15 @@ def transformers_save(source: str, target: str) -> dict[str, float]:
 
 def torchtune_convert(source: str, target: str) -> dict[str, float]:
     """Convert Meta's file to Hugging Face's names with torchtune."""
+    import json
+
     import torch
     from safetensors.torch import save_file
     from torchtune.models.convert_weights import meta_to_tune, tune_to_hf
 
-    params = json.loads(Path(source, "params.json").read_text(encoding="utf-8"))
-    state = meta_to_tune(torch.load(Path(source, "consolidated.00.pth"), mmap=True, weights_only=True))
+    with open(os.path.join(source, "params.json"), encoding="utf-8") as file:
+        params = json.load(file)
+    state = meta_to_tune(torch.load(os.path.join(source, "consolidated.00.pth"), mmap=True, weights_only=True))
     made = tune_to_hf(state, params["n_heads"], params["n_kv_heads"], params["dim"])
     save_file({key: tensor.contiguous().clone() for key, tensor in made.items()}, target)
     return {}

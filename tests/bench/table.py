@@ -28,10 +28,11 @@ def cells(line: Line) -> tuple[str, ...]:
     """Return the cells of a line that was measured."""
     assert line.judged is not None
     unit = line.unit if line.compared != "ratio" else "×"
-    between = f"{_short(line.judged.least)} – {_short(line.judged.most)}" if line.rounds > 1 else "one run"
+    scale = 1000 if _in_ms(line.judged.median, unit) else 1
+    between = " – ".join(_short(scale * value) for value in (line.judged.least, line.judged.most))
     return (
         line.name, line.title, figure(line.ours, line.unit), figure(line.peer, line.unit),
-        _judged(line, line.judged.median, unit), between,
+        _judged(line, line.judged.median, unit), between if line.rounds > 1 else "one run",
         "–" if line.limit is None else f"≤ {_judged(line, line.limit, unit)}",
         {True: "met", False: "MISSED", None: ""}[line.met], _both(line.cpu), figure(line.peaks[0], "MiB"),
     )  # fmt: skip
@@ -41,9 +42,13 @@ def figure(value: float | None, unit: str) -> str:
     """Return a figure with its unit, or a dash; a time under a tenth of a second is told in milliseconds."""
     if value is None:
         return "–"
-    if unit == "s" and value < 0.1:
+    if _in_ms(value, unit):
         value, unit = 1000 * value, "ms"
     return f"{_short(value)} {unit}".rstrip()
+
+
+def _in_ms(value: float, unit: str) -> bool:
+    return unit == "s" and value < 0.1
 
 
 def _judged(line: Line, value: float, unit: str) -> str:
