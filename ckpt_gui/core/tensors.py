@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 from ckpt_gui import dataclasses
@@ -26,6 +27,8 @@ from ckpt_gui.dataclasses import dataclass, field
 
 DISK_BLOCK = 4096  # bytes of a block that files can share
 ENDLESS = 1 << 30  # bytes from which a view may be an endless one
+_KEY, _SECTION = attrgetter("key"), attrgetter("section")
+_STORAGE, _FORM = attrgetter("file", "storage"), attrgetter("dtype", "shape")
 
 
 @lru_cache(maxsize=4096)  # few types and shapes, however many tensors there are
@@ -356,9 +359,14 @@ def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...
     Even a model of 100,000 tensors has few types and shapes, so that sums over them are quick.
     """
     listed = list(refs)
-    if len({(r.file, r.storage) for r in listed}) < len(listed):
+    if len(set(map(_STORAGE, listed))) < len(listed):
         listed = list({r.place: r for r in listed}.values())
-    return Counter((r.dtype, r.shape) for r in listed)
+    return Counter(map(_FORM, listed))
+
+
+def full_keys(refs: Sequence[TensorRef]) -> list[str]:
+    """Return section and key of each ref, joined by dots."""
+    return [ref.full_key for ref in refs] if any(map(_SECTION, refs)) else list(map(_KEY, refs))
 
 
 def find_ref(source: Source, key: str) -> TensorRef:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import show_path
@@ -20,7 +21,7 @@ from ckpt_gui.core.formats.shard_index import WITHOUT_INDEX, ShardIndex, compare
 from ckpt_gui.core.formats.source_of_parts import make_source
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import Source, TensorRef, full_keys
 
 
 def open_folder(path: str, folder: str, index_name: str | None, request: Request) -> Source:
@@ -81,27 +82,26 @@ def _made(
     path: str, folder: str, parts: Sequence[Part], choice: Choice, problems: Sequence[Finding], request: Request
 ) -> Source:
     """Return the source that shards make up, compared with the index that names them."""
-    refs = [ref for part in parts for ref in part.refs]
+    refs = list(chain.from_iterable(part.refs for part in parts))
+    places = dict(zip(full_keys(refs), [ref.file for ref in refs], strict=True))
     found = [*problems, *(finding for part in parts for finding in part.problems)]
-    found += _duplicates(refs, choice.index) if len(parts) > 1 and not choice.ranks else []
-    found += compare(choice.index, refs, [part.name for part in parts]) if choice.index is not None else []
+    if len(parts) > 1 and not choice.ranks and len(places) < len(refs):
+        found += _duplicates(refs, choice.index)
+    index = choice.index
+    assigned: Mapping[str, str] = {}
+    if index is not None:
+        found += compare(index, refs, places, [part.name for part in parts])
+        # Where the index is right, in the strings of the refs: 500,000 keys are 50 MB.
+        assigned = places if places == index.weight_map else index.weight_map
     names = {part.name for part in parts}
     return make_source(path, folder, parts, request, found).replace(
-        assigned=_assigned(choice.index, refs) if choice.index is not None else {},
+        assigned=assigned,
         ranks=tuple(name if name in names else "" for name in choice.ranks),
         taken=request.take or "",
     )
 
 
-def _assigned(index: ShardIndex, refs: Sequence[TensorRef]) -> Mapping[str, str]:
-    """Return the shard of each key; where the index is right, in the strings of the refs: 500,000 keys are 50 MB."""
-    own = {ref.full_key: ref.file for ref in refs}
-    return own if own == index.weight_map else index.weight_map
-
-
 def _duplicates(refs: Sequence[TensorRef], index: ShardIndex | None) -> list[Finding]:
-    if len({ref.full_key for ref in refs}) == len(refs):
-        return []
     seen: dict[tuple[str, ...], str] = {}
     twice = [ref for ref in refs if seen.setdefault(ref.path, ref.file) != ref.file]
     if not twice:

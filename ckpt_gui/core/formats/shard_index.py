@@ -123,15 +123,19 @@ def check_link(folder: str, shard: str, index: str) -> None:
         )
 
 
-def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str]) -> list[Finding]:
-    """Compare an index with the shards that were opened, both ways."""
-    found = {ref.full_key: ref.file for ref in refs}
-    others = {(ref.full_key, ref.file) for ref in refs} if len(found) < len(refs) else frozenset()
+def compare(
+    index: ShardIndex, refs: Sequence[TensorRef], found: Mapping[str, str], opened: Sequence[str]
+) -> list[Finding]:
+    """Compare an index with the shards that were opened, both ways.
+
+    Args:
+        index: The index.
+        refs: The tensors of the shards.
+        found: The shard of each, by its full key.
+        opened: Names of the shards.
+    """
     here = frozenset(opened)
-    odd = [pair for pair in index.weight_map.items() if pair[1] in here and found.get(pair[0]) != pair[1]]
-    absent = [key for key, _ in odd if key not in found]
-    moved = [key for key, shard in odd if key in found and (key, shard) not in others]
-    extra = [key for key in found if key not in index.weight_map]
+    absent, moved, extra = ([], [], []) if found == index.weight_map else _differences(index, refs, found, here)
     findings = _check_case(index)
     if absent or moved:
         findings.append(_stale(index, absent, moved))
@@ -143,6 +147,17 @@ def compare(index: ShardIndex, refs: Sequence[TensorRef], opened: Sequence[str])
     if len(here) == len(index.shards) and not absent and not extra:
         findings += _check_total(index, refs)
     return findings
+
+
+def _differences(
+    index: ShardIndex, refs: Sequence[TensorRef], found: Mapping[str, str], here: frozenset[str]
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the keys that the shards do not hold, those in another shard, and those that the index does not name."""
+    others = {(ref.full_key, ref.file) for ref in refs} if len(found) < len(refs) else frozenset()
+    odd = [pair for pair in index.weight_map.items() if pair[1] in here and found.get(pair[0]) != pair[1]]
+    absent = [key for key, _ in odd if key not in found]
+    moved = [key for key, shard in odd if key in found and (key, shard) not in others]
+    return absent, moved, [key for key in found if key not in index.weight_map]
 
 
 def _check_case(index: ShardIndex) -> list[Finding]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
+from operator import attrgetter
 
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.plan import Plan, Status
 from ckpt_gui.core.tensors import count_places
 from ckpt_gui.dataclasses import dataclass
+
+_INPUTS, _KEY, _DTYPE = attrgetter("inputs"), attrgetter("key"), attrgetter("dtype")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,14 @@ class Facts:
 
 def facts(plan: Plan) -> Facts:
     """Count the model's weights."""
-    refs = list({id(ref): ref for entry in plan.weights for ref in entry.inputs}.values())
-    distinct = len({ref.key for ref in refs}) == len(refs)
+    refs = list({id(ref): ref for ref in chain.from_iterable(map(_INPUTS, plan.weights))}.values())
+    distinct = len(set(map(_KEY, refs))) == len(refs)
     stored = refs if distinct else list({ref.path: ref for ref in refs}.values())  # slices of all ranks are one tensor
     places = count_places(refs)
     parameters = sum(math.prod(shape) * n for (_, shape), n in places.items())
-    parameters += sum(plan.source.numel(ref) - ref.numel for ref in refs if ref.key in plan.source.blocks)
-    dtypes = dict(Counter(ref.dtype for ref in stored).most_common())
+    blocks = plan.source.blocks
+    parameters += sum(plan.source.numel(ref) - ref.numel for ref in (refs if blocks else ()) if ref.key in blocks)
+    dtypes = dict(Counter(map(_DTYPE, stored)).most_common())
     nbytes = sum(num_bytes(dtype, math.prod(shape)) * n for (dtype, shape), n in places.items())
     return Facts(len(stored), parameters, nbytes, dtypes)
 
