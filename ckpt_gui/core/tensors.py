@@ -348,9 +348,18 @@ class Source:
         return dataclasses.replace(self, **changes)
 
 
+def all_bytes(refs: Iterable[TensorRef]) -> int:
+    """Return the bytes of all refs, each counted."""
+    return _bytes_of_forms(Counter(map(_FORM, refs)))
+
+
 def unique_bytes(refs: Iterable[TensorRef]) -> int:
     """Return the bytes of all refs, tensors at the same place counted once."""
-    return sum(num_bytes(dtype, math.prod(shape)) * n for (dtype, shape), n in count_places(refs).items())
+    return _bytes_of_forms(count_places(refs))
+
+
+def _bytes_of_forms(counted: Counter[tuple[str, tuple[int, ...]]]) -> int:
+    return sum(_bytes_of(dtype, shape) * n for (dtype, shape), n in counted.items())
 
 
 def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...]]]:

@@ -12,7 +12,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from ckpt_gui.core.formats import opening
+from ckpt_gui.core.formats import folder_opening
 from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui import snapshot as snapshot_module
 from ckpt_gui.gui.main_window import MainWindow
@@ -116,13 +116,13 @@ def sharded(tmp_path: Path) -> Path:
 @pytest.fixture
 def shut(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Hold up the shards until this is set."""
-    opened, open_part = threading.Event(), opening.open_part
+    opened, open_part = threading.Event(), folder_opening.open_part
 
     def held(*words: Any, **more: Any) -> Any:
         assert opened.wait(patience.SECONDS)
         return open_part(*words, **more)
 
-    monkeypatch.setattr(opening, "open_part", held)
+    monkeypatch.setattr(folder_opening, "open_part", held)
     yield opened
     opened.set()
 

@@ -11,6 +11,7 @@ from ckpt_gui.core.formats.places import is_folder, list_all, look_beside, split
 from ckpt_gui.core.formats.registry import IsCancelled, Progress, check_path, open_part
 from ckpt_gui.core.formats.request import Config, Indexed, Request
 from ckpt_gui.core.formats.source_of_parts import make_source
+from ckpt_gui.core.garbage import collected_later
 from ckpt_gui.core.remote.address import admit, is_url
 from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.core.tensors import Source
@@ -48,7 +49,7 @@ def open_checkpoint(
         Cancelled: `cancelled` said so.
     """
     where = admit(os.fspath(path))
-    with watching(progress, cancelled):
+    with watching(progress, cancelled), collected_later():  # cycles of hostile files are few, and freed afterwards
         return _open(where, Request(config, salvage, take, progress, cancelled, indexed))
 
 

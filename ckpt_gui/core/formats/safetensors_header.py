@@ -6,7 +6,6 @@ things: a key that stands twice is refused at every level.
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 from collections.abc import Mapping
@@ -60,17 +59,11 @@ def read_header(file: HeldFile, name: str) -> Header:
         CheckpointError: `truncated`, `damaged` or `limit-exceeded`.
     """
     text, start = read_text(file)
-    enabled = gc.isenabled()
-    gc.disable()  # 1.5 times as fast for 100,000 tensors: nothing here makes cycles
-    try:
-        columns, metadata, problems = parse(text, file)
-        problems += [*_check_start(text, file), *_check_cover(columns, file, start)]
-        refs = make_refs(columns.keys, columns.dtypes, columns.shapes, name)
-        begins = tuple([start + begin for begin in columns.begins])
-        return Header(tuple(refs), begins, metadata, tuple(problems))
-    finally:
-        if enabled:
-            gc.enable()
+    columns, metadata, problems = parse(text, file)
+    problems += [*_check_start(text, file), *_check_cover(columns, file, start)]
+    refs = make_refs(columns.keys, columns.dtypes, columns.shapes, name)
+    begins = tuple([start + begin for begin in columns.begins])
+    return Header(tuple(refs), begins, metadata, tuple(problems))
 
 
 def read_text(file: HeldFile) -> tuple[str, int]:

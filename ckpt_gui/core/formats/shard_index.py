@@ -18,7 +18,7 @@ from ckpt_gui.core.formats.places import join, open_file
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import TensorRef, unique_bytes
+from ckpt_gui.core.tensors import TensorRef, all_bytes, unique_bytes
 from ckpt_gui.dataclasses import dataclass
 
 WITHOUT_INDEX = "Download it again, or move it away: shards open without one, and fix --to same writes a new one."
@@ -55,7 +55,7 @@ def read_index(folder: str, name: str) -> ShardIndex:
     path = join(folder, name)
     value = _read(path)
     weight_map = value.get("weight_map") if isinstance(value, dict) else None
-    if not isinstance(weight_map, dict) or not all(type(v) is str for v in weight_map.values()):
+    if not isinstance(weight_map, dict) or not set(map(type, weight_map.values())) <= {str}:
         raise CheckpointError(
             "damaged",
             f"{show_path(path)} is damaged: it has no weight_map from keys to file names.",
@@ -189,10 +189,10 @@ def _stale(index: ShardIndex, absent: list[str], moved: list[str]) -> Finding:
 
 def _check_total(index: ShardIndex, refs: Sequence[TensorRef]) -> list[Finding]:
     """Compare the claimed bytes; writers count an alias once or twice, so either is right."""
-    once, claimed = unique_bytes(refs), index.total_size
-    if claimed is None or claimed == once:
+    claimed, every = index.total_size, all_bytes(refs)
+    if claimed is None or claimed == every:
         return []
-    sums = {sum(ref.nbytes for ref in refs), once}
+    sums = {every, unique_bytes(refs)}
     is_number = type(claimed) in (int, float)
     if is_number and claimed in sums:
         return []

@@ -7,7 +7,6 @@ mapped) nor any checksum.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Mapping
 
 from ckpt_gui.core.errors import CheckpointError, Finding
@@ -126,16 +125,6 @@ def read_torch(archive: Archive, name: str) -> TorchFile:
     Raises:
         CheckpointError: It is damaged, cannot be read in one way only, or asks for more than is allowed.
     """
-    enabled = gc.isenabled()
-    gc.disable()  # 1.5 times as fast for 100,000 tensors; cycles of hostile files are few and freed later
-    try:
-        return _read(archive, name)
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _read(archive: Archive, name: str) -> TorchFile:
     file = archive.file
     refuse_twins(archive)
     pickled = _find_pickle(archive)
