@@ -29,7 +29,9 @@ def as_float(raw: Array, dtype: str) -> Array:
         dtype: Element type of the bytes: a float of 16 to 64 bits, an integer or a bool.
     """
     if dtype == "bf16":
-        return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        bits = raw.view(np.uint16).astype(np.uint32)
+        bits <<= 16  # in place: a second array made and dropped for each block is memory that is mapped anew
+        return bits.view(np.float32)
     values = raw.view(BY_NAME[dtype].numpy)
     return (
         values if dtype in ("fp32", "fp64") else values.astype(np.float32 if BY_NAME[dtype].bits <= 16 else np.float64)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ckpt_gui.core.native.interface import Array, Sums
+from ckpt_gui.core.native.interface import Array, Columns, Sums
 
-VERSION = 2  # INTERFACE in kernels.c
+VERSION = 3  # INTERFACE in kernels.c
 _PLACE, _SIZE, _HALF, _TALLY = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint16, ctypes.c_int64
 _FUNCTIONS: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
     ("ckpt_count8", (_PLACE, _SIZE, _PLACE), None),
@@ -21,6 +21,7 @@ _FUNCTIONS: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
     ("ckpt_fp32_bf16", (_PLACE, _SIZE, _PLACE), _TALLY),
     ("ckpt_fp32_fp16", (_PLACE, _SIZE, _PLACE), _TALLY),
     ("ckpt_sums32", (_PLACE, _SIZE, _PLACE), ctypes.c_int32),
+    ("ckpt_columns32", (_PLACE, _SIZE, _SIZE, _PLACE, _PLACE, _PLACE), None),
 )
 _PATTERNS = 1 << 16
 _FLOATS = 5  # of `Sums`, which C has as these and integers of 64 bits
@@ -85,6 +86,15 @@ class Compiled:
         if not self._call["ckpt_sums32"](values.ctypes.data, values.size, found.ctypes.data) or not values.size:
             return None
         return Sums(*found[:_FLOATS].tolist(), *found[_FLOATS:].view(np.int64).tolist())
+
+    def columns(self, values: Array) -> Columns:
+        """See `Kernels`."""
+        rows, columns = values.shape
+        flat = np.ascontiguousarray(values).reshape(-1)
+        _check(flat, "values", np.float32)
+        made = Columns(*(np.empty(columns, dtype=kind) for kind in (np.float64, np.float32, np.int32)))
+        self._call["ckpt_columns32"](flat.ctypes.data, rows, columns, *(array.ctypes.data for array in made))
+        return made
 
     def _narrow(self, name: str, values: Array, out: Array) -> int:
         _check(values, "values", np.float32)

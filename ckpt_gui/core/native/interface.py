@@ -33,6 +33,20 @@ class Sums(NamedTuple):
     subnormals: int
 
 
+class Columns(NamedTuple):
+    """What is told of each column of a matrix.
+
+    Attributes:
+        sums: The sum of its finite elements, fp64.
+        largest: The largest magnitude of those; −1 if there is none.
+        bad: How many elements are not finite.
+    """
+
+    sums: Array
+    largest: Array
+    bad: Array
+
+
 class Kernels(Protocol):
     """Loops over one-dimensional arrays of elements at any address.
 
@@ -97,6 +111,16 @@ class Kernels(Protocol):
 
         Args:
             values: float32.
+
+        Raises:
+            ValueError: The array is another.
+        """
+
+    def columns(self, values: Array) -> Columns:
+        """Return what is told of each column of a matrix of fp32.
+
+        Args:
+            values: float32, two-dimensional.
 
         Raises:
             ValueError: The array is another.

@@ -17,7 +17,7 @@
 typedef unsigned char byte;
 
 enum {
-  INTERFACE = 2, /* VERSION in compiled.py; both are raised when a function changes */
+  INTERFACE = 3, /* VERSION in compiled.py; both are raised when a function changes */
   PIECE = 4096,  /* elements whose tally fits small counters, and that stay in the first cache of a core */
   LANES = 16     /* sums that are kept side by side: a power of two, enough for compilers to make vectors of them */
 };
@@ -288,4 +288,26 @@ PUBLIC int32_t ckpt_sums32(const byte *values, size_t number, Sums *out) {
     number -= size, values += 4 * size;
   }
   return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------------ columns */
+
+/* Of each column of a matrix of fp32: the sum and the largest magnitude of its finite elements (-1 if it has none),
+   and how many are not finite. */
+PUBLIC void ckpt_columns32(const byte *values, size_t rows, size_t columns, double *restrict sums,
+                           float *restrict largest, int32_t *restrict bad) {
+  size_t row, i;
+  for (i = 0; i < columns; i++) sums[i] = 0, largest[i] = -1, bad[i] = 0;
+  for (row = 0; row < rows; row++, values += 4 * columns)
+    for (i = 0; i < columns; i++) {
+      uint32_t bits = load32(values + 4 * i), magnitude = bits & MAGNITUDE, known = magnitude < INFINITE;
+      float value, size;
+      bits = known ? bits : 0;
+      memcpy(&value, &bits, sizeof value);
+      memcpy(&size, &magnitude, sizeof size);
+      size = known ? size : -1;
+      sums[i] += value;
+      largest[i] = size > largest[i] ? size : largest[i];
+      bad[i] += !known;
+    }
 }

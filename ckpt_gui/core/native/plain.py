@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from ckpt_gui.core.native.interface import Array, Sums
+from ckpt_gui.core.native.interface import Array, Columns, Sums
 
 PIECE = 1 << 18  # elements that are counted at once: the best size for numpy's bincount
 _MAGNITUDE = 0x7FFF  # of 16 bits: all but the sign
@@ -67,6 +67,21 @@ class Plain:
         if not wide.size or not finite:
             return None
         return sums_of(wide, SMALLEST_NORMAL)
+
+    def columns(self, values: Array) -> Columns:
+        """See `Kernels`."""
+        return columns_of(values)
+
+
+def columns_of(values: Array) -> Columns:
+    """Return what is told of each column of a matrix of float32 or float64."""
+    finite = np.isfinite(values)
+    if finite.all():
+        bad = np.zeros(values.shape[1], dtype=np.int32)
+        return Columns(values.sum(axis=0, dtype=np.float64), np.abs(values).max(axis=0, initial=-1.0), bad)
+    known, sizes = np.where(finite, values, 0), np.where(finite, np.abs(values), -1)
+    bad = np.count_nonzero(~finite, axis=0).astype(np.int32)
+    return Columns(known.sum(axis=0, dtype=np.float64), sizes.max(axis=0, initial=-1.0), bad)
 
 
 def sums_of(values: Array, smallest_normal: float) -> Sums:

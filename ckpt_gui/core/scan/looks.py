@@ -9,12 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ckpt_gui.core.casts import as_float
-from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
+from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.scan.result import Place, Rows
-from ckpt_gui.core.stats import BLOCK, Asked, Watch, blocks, decode
-from ckpt_gui.core.stats.elements import Array, Counts, Floats
+from ckpt_gui.core.stats import BLOCK, Asked, Watch, blocks
+from ckpt_gui.core.stats.elements import Array, Counts, Floats, quick
 from ckpt_gui.core.stats.heat import matrix_shape
 from ckpt_gui.core.tensors import Source, TensorRef
 
@@ -47,7 +46,9 @@ def large_places(
     found: list[Place] = []
     count = 0
     for start, raw in blocks(source, ref, Watch("", ref.nbytes, None, cancelled)):
-        values = decode(raw, ref.dtype)[: ref.numel - start]
+        values = quick(raw, ref.dtype)[: ref.numel - start]
+        if -limit <= values.min() and values.max() <= limit:  # not so if one is NaN
+            continue
         large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > limit))
         count += large.size
         for at in large[: MOST_PLACES - len(found)].tolist():
@@ -66,7 +67,7 @@ def odd_places(source: Source, ref: TensorRef, wanted: int, cancelled: Asked | N
     """
     found: list[Place] = []
     for start, raw in blocks(source, ref, Watch("", ref.nbytes, None, cancelled)):
-        values = decode(raw, ref.dtype)[: ref.numel - start]
+        values = quick(raw, ref.dtype)[: ref.numel - start]
         for at in np.flatnonzero(~np.isfinite(values))[: MOST_PLACES - len(found)].tolist():
             found.append(Place(_index(start + at, ref.shape), _name(float(values[at]))))
         if len(found) >= min(wanted, MOST_PLACES):
@@ -122,16 +123,11 @@ def row_sums(source: Source, ref: TensorRef, cancelled: Asked | None, *, checks:
         part = raw[: min(many, rows - first) * width]
         watch.step(part.size)
         source.read_into(ref, first * width, part.data)
-        _add_rows(sums, first, _quick(part, ref.dtype).reshape(-1, columns))
+        _add_rows(sums, first, quick(part, ref.dtype).reshape(-1, columns))
         if checks:
             lines = part.reshape(-1, width)
             sums.checks[first : first + len(lines)] = [zlib.crc32(line.data) for line in lines]
     return sums
-
-
-def _quick(raw: Array, dtype: str) -> Array:
-    """Return values in fp32 where that is enough to tell the size of a row: a third of the time."""
-    return as_float(raw, dtype) if dtype in CASTABLE else decode(raw, dtype)
 
 
 def _add_rows(sums: RowSums, first: int, values: Array) -> None:

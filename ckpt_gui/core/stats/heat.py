@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.stats.elements import Array, Counts, Floats, decode, no_figures
+from ckpt_gui.core.native import columns_of, kernels
+from ckpt_gui.core.stats.elements import Array, Counts, Floats, no_figures, quick
 from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, Watch
 from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.dataclasses import dataclass
@@ -126,8 +127,8 @@ def _within(part: tuple[int, int] | None, size: int) -> tuple[int, int]:
     return low, max(low, min(high, size))
 
 
-def _read(source: Source, ref: TensorRef, rows: tuple[int, int], columns: tuple[int, int], width: int) -> Floats:
-    """Return some columns of a few rows; whole rows are read at once."""
+def _read(source: Source, ref: TensorRef, rows: tuple[int, int], columns: tuple[int, int], width: int) -> Array:
+    """Return some columns of a few rows in fp32 or fp64; whole rows are read at once."""
     itemsize, count, wide = BY_NAME[ref.dtype].itemsize, rows[1] - rows[0], columns[1] - columns[0]
     raw: Array = np.empty(count * wide * itemsize, dtype=np.uint8)
     if wide == width:
@@ -136,7 +137,7 @@ def _read(source: Source, ref: TensorRef, rows: tuple[int, int], columns: tuple[
         for n in range(count):
             start = ((rows[0] + n) * width + columns[0]) * itemsize
             source.read_into(ref, start, raw[n * wide * itemsize : (n + 1) * wide * itemsize].data)
-    return decode(raw, ref.dtype).reshape(count, wide)
+    return quick(raw, ref.dtype).reshape(count, wide)
 
 
 class _Picture:
@@ -152,23 +153,21 @@ class _Picture:
         self.finite: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
         self.bad: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
 
-    def add(self, first: int, left: int, values: Floats) -> None:
+    def add(self, first: int, left: int, values: Array) -> None:
         """Take in a window whose upper left corner is that row and column of the part."""
         if not values.size:
             return
         rows, down = _groups(first, values.shape[0], self.row_step)
         columns, across = _groups(left, values.shape[1], self.column_step)
-        finite = np.isfinite(values)
-        whole = bool(finite.all())
-        known = values if whole else np.where(finite, values, 0.0)
-        self.sums[rows, columns] += _reduced(np.add, known, down, across)
-        size = np.abs(known) if whole else np.where(finite, np.abs(known), -1.0)
-        largest = self.largest[rows, columns]
-        np.maximum(largest, _reduced(np.maximum, size, down, across), out=largest)
-        number = np.outer(np.diff(np.append(down, len(values))), np.diff(np.append(across, values.shape[1])))
-        good = number if whole else _reduced(np.add, finite.astype(np.int64), down, across)
-        self.finite[rows, columns] += good
-        self.bad[rows, columns] += number - good
+        width = np.diff(across, append=values.shape[1])
+        for row, part in zip(range(rows.start, rows.stop), np.split(values, down[1:]), strict=True):
+            found = kernels().columns(part) if part.dtype == np.float32 else columns_of(part)
+            self.sums[row, columns] += np.add.reduceat(found.sums, across)
+            largest = self.largest[row, columns]
+            np.maximum(largest, np.maximum.reduceat(found.largest, across), out=largest)
+            bad = np.add.reduceat(found.bad, across)
+            self.bad[row, columns] += bad
+            self.finite[row, columns] += len(part) * width - bad
 
     def result(self, key: str) -> HeatMap:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -181,9 +180,3 @@ def _groups(first: int, count: int, step: int) -> tuple[slice, Counts]:
     """Return which blocks a run of rows or columns belongs to, and where in the run each begins."""
     number = (first + np.arange(count)) // step
     return slice(int(number[0]), int(number[-1]) + 1), np.flatnonzero(np.diff(number, prepend=-1))
-
-
-def _reduced(reduce: np.ufunc, values: Array, down: Counts, across: Counts) -> Array:
-    """Put together the elements of each block: rows first, which is quick."""
-    reduced: Array = reduce.reduceat(reduce.reduceat(values, down, axis=0), across, axis=1)
-    return reduced

@@ -143,6 +143,21 @@ def test_no_sums_of_what_is_not_finite(compiled: Compiled, odd: float, at: int) 
     assert compiled.sums(values) is Plain().sums(values) is None
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 4099), (7, 5), (33, 130)])
+@pytest.mark.parametrize("odd", [False, True])
+@pytest.mark.parametrize("by", [0, 1])
+def test_columns(compiled: Compiled, shape: tuple[int, int], odd: bool, by: int) -> None:
+    values = np.random.default_rng(5).normal(0, 3, shape).astype(np.float32)
+    if odd:
+        values.reshape(-1)[::3], values.reshape(-1)[1::7], values.reshape(-1)[2::9] = np.nan, np.inf, -np.inf
+    placed = moved(values.reshape(-1), by).reshape(shape)
+    for found, wanted in zip(compiled.columns(placed), Plain().columns(values), strict=True):
+        assert found.dtype == wanted.dtype
+        assert found.tobytes() == wanted.tobytes()
+    if not odd:
+        assert compiled.columns(placed[:, ::-1]).sums.tolist() == compiled.columns(placed).sums[::-1].tolist()
+
+
 def test_what_c_takes_on_trust_is_checked(compiled: Compiled) -> None:
     counts, table, out = np.zeros(1 << 16, dtype=np.int64), EVERY.copy(), np.zeros(4, dtype=np.uint16)
     patterns, values = np.zeros(4, dtype=np.uint16), np.zeros(4, dtype=np.float32)
@@ -163,6 +178,7 @@ def test_what_c_takes_on_trust_is_checked(compiled: Compiled) -> None:
         lambda: compiled.to_fp16(values.astype(np.float64), out),
         lambda: compiled.to_fp16(np.zeros(8, dtype=np.float32)[::2], out),
         lambda: compiled.sums(values.astype(np.float64)),
+        lambda: compiled.columns(values.astype(np.float64).reshape(2, 2)),
     ):
         with pytest.raises(ValueError, match=r"wanted|range"):
             wrong()
