@@ -6,6 +6,7 @@ is certain is decided by the same export that the window and `fix` make: nothing
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -16,11 +17,13 @@ from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.formats.folder import find_inside
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.plan_file import read_plan
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import plural
@@ -50,6 +53,7 @@ class Verdict:
         nbytes: Their bytes, those that are stored twice counted twice.
         steps: Titles of what an export does.
         code: Code of the finding or error that the sentence comes from; empty if none.
+        inside: Where it is a folder of checkpoints and none itself, such as that of a training run: their paths.
     """
 
     path: str
@@ -61,6 +65,7 @@ class Verdict:
     nbytes: int = 0
     steps: tuple[str, ...] = ()
     code: str = ""
+    inside: tuple[str, ...] = ()
 
 
 def judge(
@@ -90,9 +95,16 @@ def judge(
             plan = understand(source, policy, budget=budget, progress=progress, cancelled=cancelled)
             return _verdict(path, source, plan, retarget(plan, target))
     except CheckpointError as error:
-        return Verdict(path, "error", error.message, code=error.code)
+        return Verdict(path, "error", error.message, code=error.code, inside=_inside(path, error.code))
     except OSError as error:
         return Verdict(path, "error", f"The system says: {error.strerror or error}.")
+
+
+def _inside(path: str, code: str) -> tuple[str, ...]:
+    """Return the checkpoints in a folder that is none itself, the first of a run first; none where it can't be told."""
+    if code != "not-a-checkpoint" or is_url(path) or not os.path.isdir(path):
+        return ()
+    return tuple(os.path.join(path, name) for name in reversed(find_inside(path)))
 
 
 def _verdict(path: str, source: Source, plan: Plan, export: Export) -> Verdict:

@@ -17,11 +17,12 @@ from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.text import human_bytes, plural
+from ckpt_gui.core.text import plural
 from ckpt_gui.core.writer import WriteResult
 from ckpt_gui.gui.error_report import error_sentence
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.panels.batch_rows import BUSY, UNREAD, BatchRow
+from ckpt_gui.gui.wording import human_bytes
 
 BUDGET = 8 << 30  # bytes of a tied pair that are compared to tell what a checkpoint needs
 
@@ -158,7 +159,23 @@ class BatchQueue(QObject):
 
     def _judged(self, verdict: Verdict) -> None:
         self._running.pop(verdict.path, None)
+        if verdict.inside:
+            self._unfold(verdict.path, verdict.inside)
+            return
         self._put(verdict.path, state=verdict.state, verdict=verdict, sentence=verdict.sentence, total=0)
+
+    def _unfold(self, folder: str, inside: tuple[str, ...]) -> None:
+        """Put the checkpoints that a folder holds into its place, and look at those that are new."""
+        rows: dict[str, BatchRow] = {}
+        for path in self._rows:
+            found = inside if path == folder else (path,)
+            rows |= {each: self._rows.get(each) or BatchRow(each, each) for each in found if each not in rows}
+        new = [path for path in inside if path not in self._rows]
+        self._rows = rows
+        self._name_rows()
+        self.changed.emit()
+        for path in new:
+            self._look(path)
 
     def _not_judged(self, path: str, error: BaseException) -> None:
         self._running.pop(path, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox
@@ -20,8 +20,10 @@ from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.plan_file import plan_text
 from ckpt_gui.core.policy import Policy
+from ckpt_gui.dataclasses import replace
 from ckpt_gui.gui import batch_queue
 from ckpt_gui.gui.batch_window import BatchWindow
+from ckpt_gui.gui.panels.batch_rows import as_table
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.windows import Windows
@@ -221,6 +223,31 @@ def test_shards_of_one_model_are_one_row(window: BatchWindow, qtbot: QtBot, tmp_
     assert [row.path for row in window.queue.rows] == [str(tmp_path)]
     window.queue.stop()
     qtbot.waitUntil(lambda: not window.queue.busy)
+
+
+def test_a_folder_of_runs_gives_way_to_the_checkpoints_in_it(window: BatchWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    one, two = (cleaned(tmp_path / "runs" / name) for name in ("checkpoint-9", "checkpoint-10"))
+    (tmp_path / "runs" / "logs").mkdir()
+    (tmp_path / "empty").mkdir()
+    looked(window, qtbot, [str(tmp_path / "empty"), str(tmp_path / "runs"), str(two)])
+    qtbot.waitUntil(lambda: states(window) == ["error", "clean", "clean"])
+    assert [row.path for row in window.queue.rows] == [str(tmp_path / "empty"), str(one), str(two)]
+    assert window.table.rows_model.rowCount() == 3
+
+
+def test_sizes_are_as_the_locale_writes_them_and_plain_in_copies(
+    window: BatchWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    looked(window, qtbot, [str(cleaned(tmp_path / "clean"))])
+    before = QLocale()
+    QLocale.setDefault(QLocale(QLocale.Language.German))
+    try:
+        (row,) = window.queue.rows
+        row = replace(row, verdict=replace(row.verdict, nbytes=1_500_000))
+        assert row.texts()[3] == "1,43 MiB"
+        assert as_table([row]).splitlines()[1].split("\t")[3] == "1.43 MiB"
+    finally:
+        QLocale.setDefault(before)
 
 
 @pytest.fixture

@@ -253,6 +253,7 @@ def test_what_is_whole_of_a_damaged_file_is_a_click_away(window: MainWindow, qtb
     panel = window.error_panel
     assert window.pages.currentWidget() is panel
     assert not panel.salvage_button.isHidden()
+    assert (panel.salvage_button.property("kind"), panel.other_button.property("kind")) == ("primary", "")
     with qtbot.waitSignal(window.settled):
         panel.salvage_button.click()
     snapshot = window.session.snapshot
@@ -263,6 +264,7 @@ def test_what_is_whole_of_a_damaged_file_is_a_click_away(window: MainWindow, qtb
     with qtbot.waitSignal(window.settled):
         window.open_path(str(tmp_path / "none.pt"))
     assert panel.salvage_button.isHidden()
+    assert panel.other_button.property("kind") == "primary"
 
 
 def test_one_of_several_models_is_taken(

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.gui.actions import ACTIONS
 from ckpt_gui.gui.main_window import MainWindow
-from ckpt_gui.gui.models.palette import Entry, KeyLookUp, ranked
+from ckpt_gui.gui.models.palette import WANTED, Entry, KeyLookUp, ranked
 from ckpt_gui.gui.panels.palette import Palette, window_actions
 from tests.gui.checkpoints import source
 from tests.gui.windows import make_window
@@ -51,6 +51,17 @@ def test_every_action_is_in_the_palette(full: MainWindow) -> None:
     assert wanted == listed
     assert {spec.text.replace("&", "") for spec in ACTIONS} <= listed
     assert {"Undo", "Redo", "Tensors", "Fix plan", "Nothing yet"} <= listed
+
+
+def test_what_fits_the_state_comes_first(full: MainWindow, qtbot: QtBot, qapp: QApplication) -> None:
+    assert set(WANTED) <= {spec.id for spec in ACTIONS}
+    assert texts(palette_of(full))[:3] == ["Fix and export at once…", "Fix…", "Export…"]
+    empty = make_window(qtbot, qapp)
+    assert texts(palette_of(empty))[:2] == ["Open file…", "Open folder…"]
+    empty.settings.add_command("legend")
+    empty.findChild(Palette).close()  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: empty.findChild(Palette) is None)
+    assert texts(palette_of(empty))[0] == "Legend of glyphs", "what was used last comes before"
 
 
 def test_letters_find_a_command_and_return_does_it(full: MainWindow, qtbot: QtBot) -> None:

@@ -9,6 +9,13 @@ from ckpt_gui.dataclasses import dataclass
 
 MOST_KEYS = 50  # keys of the checkpoint that are listed at once
 KEYS_BESIDE = 8  # keys below the commands, where nothing says that only keys are meant
+# Commands in the order in which they are wanted while nothing is typed; those used last come before. What can not be
+# used now comes last in any case, so that the list begins with fixing where a checkpoint is open, else with opening.
+WANTED = (
+    "fix-export", "fix", "export", "preview", "plan-all", "next", "check-values", "rename", "map", "merge-adapter",
+    "merge-into", "restore-session", "open-file", "open-folder", "open-location", "open-several", "open-sample",
+    "explain", "copy-view", "reload", "settings", "shortcuts", "help",
+)  # fmt: skip
 _WORD_START, _FOLLOWS, _GAP = 8, 5, -1  # points of a letter that is found; a gap costs one a letter
 
 
@@ -53,17 +60,19 @@ def fit(typed: str, text: str) -> int | None:
 def ranked(typed: str, entries: Iterable[Entry], recent: Sequence[str]) -> list[Entry]:
     """Return the entries that fit, the best first; those used last come first among equals, those that can't be last.
 
-    A fit in the text counts more than one in the place where it stands.
+    While nothing is typed, `WANTED` tells the rest. A fit in the text counts more than one in its place.
     """
     used = {name: place for place, name in enumerate(recent)}
-    found: list[tuple[tuple[int, int, int, int], Entry]] = []
+    wanted = {} if typed else {name: place for place, name in enumerate(WANTED)}
+    found: list[tuple[tuple[int, ...], Entry]] = []
     for number, entry in enumerate(entries):
         points = fit(typed, entry.text)
         if points is None:
             wide = fit(typed, f"{entry.where} {entry.text}")
             points = None if wide is None else wide - 100
         if points is not None:
-            found.append(((-points, bool(entry.why), used.get(entry.id, len(used)), number), entry))
+            places = (used.get(entry.id, len(used)), wanted.get(entry.id, len(wanted)), number)
+            found.append(((-points, bool(entry.why), *places), entry))
     return [entry for _, entry in sorted(found, key=lambda pair: pair[0])]
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from ckpt_gui.core.batch import Verdict
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes
+from ckpt_gui.core.text import human_bytes as plain_bytes
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.widgets.units import quoted
+from ckpt_gui.gui.wording import count_text, human_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,15 @@ class BatchRow:
         """True if it can be written without a question."""
         return self.state in FIXABLE and self.verdict is not None and self.verdict.state == "certain"
 
-    def texts(self) -> tuple[str, ...]:
-        """Return what the columns show, see `columns`."""
+    def texts(self, size: Callable[[int], str] = human_bytes) -> tuple[str, ...]:
+        """Return what the columns show, see `columns`; sizes as the locale writes them, unless told otherwise."""
         style, verdict = BATCH_STYLES[self.state], self.verdict
         known = verdict is not None and bool(verdict.kind)
         return (
             f"{style.glyph}  {said(style.word)}",
             safe_text(self.name, 120),
             quoted(verdict.kind) if verdict is not None and known else "",
-            human_bytes(verdict.nbytes) if verdict is not None and known else "",
+            size(verdict.nbytes) if verdict is not None and known else "",
             self.news(),
             safe_text(self.folder, 400) if self.state not in ("clean", "decision", "error") else "",
         )
@@ -127,11 +128,13 @@ def columns() -> tuple[tuple[str, str], ...]:
 def summary(rows: Iterable[BatchRow]) -> str:
     """Say how many checkpoints are in which state."""
     counts = Counter(row.state for row in rows)
-    parts = [f"{said(style.word)}: {counts[state]:,}" for state, style in BATCH_STYLES.items() if counts[state]]
+    parts = [
+        f"{said(style.word)}: {count_text(counts[state])}" for state, style in BATCH_STYLES.items() if counts[state]
+    ]
     return " · ".join(parts)
 
 
 def as_table(rows: Iterable[BatchRow]) -> str:
-    """Return rows as tab-separated text with a heading, as spreadsheets take it."""
-    lines = [tuple(heading for heading, _ in columns()), *(row.texts() for row in rows)]
+    """Return rows as tab-separated text with a heading, as spreadsheets take it: sizes in the C locale."""
+    lines = [tuple(heading for heading, _ in columns()), *(row.texts(plain_bytes) for row in rows)]
     return "\n".join("\t".join(cell.replace("\t", " ") for cell in line) for line in lines) + "\n"

@@ -15,7 +15,7 @@ from ckpt_gui.gui.error_report import error_report
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
-from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label
+from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label, set_look
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, quoted
@@ -86,7 +86,7 @@ class ErrorPanel(QWidget):
         outer.addStretch(3)
 
     def _build_buttons(self) -> QLayout:
-        self.other_button = button(self.tr("Open another file…"), kind="primary")
+        self.other_button = button(self.tr("Open another file…"))
         self.again_button = button(self.tr("Try again"), tip="F5")
         self.salvage_button = button(
             self.tr("Open what is whole"), tip=self.tr("Only the tensors of which every byte is there")
@@ -121,6 +121,8 @@ class ErrorPanel(QWidget):
             self._details.addWidget(value, line, 1, Qt.AlignmentFlag.AlignTop)
         salvageable = isinstance(error, CheckpointError) and error.code in SALVAGEABLE
         self.salvage_button.setVisible(salvageable)
+        set_look(self.salvage_button, "kind", "primary" if salvageable else "")
+        set_look(self.other_button, "kind", "" if salvageable else "primary")  # one at most: the best way on
         self._report = "\n".join([title, message, *(f"{name}: {text}" for name, text in details)])
         unexpected = not isinstance(error, CheckpointError | OSError)
         self.copy_button.setText(self.tr("Copy report") if unexpected else self.tr("Copy details"))

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 
 from ckpt_gui.core.filtering import FIELDS
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.gui.panels.parts import set_look
 from ckpt_gui.gui.widgets.units import tip_text
 
 
@@ -66,10 +67,7 @@ class FilterBox(QLineEdit):
         self._mark(bool(sentence) and not (unfinished and self.hasFocus()))
 
     def _mark(self, wrong: bool) -> None:
-        if wrong is not self.property("wrong"):
-            self.setProperty("wrong", wrong)
-            self.style().unpolish(self)
-            self.style().polish(self)
+        set_look(self, "wrong", wrong)
         self.told = self.error if wrong else ""
         self.wrong.emit(self.told)
 

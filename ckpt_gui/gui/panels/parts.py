@@ -55,6 +55,14 @@ def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
     return made
 
 
+def set_look(widget: QWidget, name: str, value: object) -> None:
+    """Set a property that the style sheet goes by, and let it look again."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
 def clear(layout: QLayout) -> None:
     """Take every widget out of a layout, nested layouts included, and let Qt delete it."""
     while (item := layout.takeAt(0)) is not None:
