@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
+from typing import TypeVar
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.niceness import Rest
@@ -13,6 +13,7 @@ from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.dataclasses import dataclass, field
 
 Progress = Callable[[str, int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -61,14 +62,24 @@ class Meter:
         self._stop.set()
 
 
-def run_jobs(job: Callable[[Any], None], items: Sequence[Any], meter: Meter, workers: int) -> None:
+def run_jobs(job: Callable[[T], None], items: Iterable[T], meter: Meter, workers: int) -> None:
     """Run a job for every item on some workers; the first failure stops the others and is raised."""
+    queue, lock = iter(items), threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                try:
+                    item = next(queue)
+                except StopIteration:
+                    return
+            job(item)
+
     with ThreadPoolExecutor(max(workers, 1), initializer=adopt, initargs=(current(),)) as pool:
-        futures = [pool.submit(job, item) for item in items]
+        futures = [pool.submit(work) for _ in range(max(workers, 1))]
         try:
             for future in as_completed(futures):
                 future.result()
         except BaseException:
             meter.stop()
-            pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -6,18 +6,19 @@ is told, and nothing of it is kept.
 
 from __future__ import annotations
 
-import zlib
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
+from ckpt_gui.core.crc import Sums, crc32
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.fill import BLOCK, Filled
+from ckpt_gui.core.fill import Filled
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.meter import Meter, run_jobs
 from ckpt_gui.core.out_files import OutFile
+from ckpt_gui.core.pieces import Piece, big_first, block_bytes, blocks, cut
 from ckpt_gui.core.tensors import Source, TensorRef
 
 
@@ -30,12 +31,16 @@ def verify(path: Path, file: OutFile, filled: Filled, meter: Meter, workers: int
     with open_checkpoint(path) as source:
         _compare(file, source)
         refs = {leaf.record: ref for leaf, ref in zip(file.leaves, source.refs, strict=True)}
+        sums = Sums()
 
-        def job(record: str) -> None:
-            if _crc(source, refs[record], meter) != filled.crcs[record]:
-                raise _wrong(refs[record].key, "was read back with other bytes than were written")
+        def job(piece: Piece[str]) -> None:
+            ref = refs[piece.of]
+            crc = sums.add(piece.of, piece.start, piece.nbytes, _crc(source, ref, piece, meter), ref.nbytes)
+            if crc is not None and crc != filled.crcs[piece.of]:
+                raise _wrong(ref.key, "was read back with other bytes than were written")
 
-        run_jobs(job, list(refs), meter, workers)
+        pieces = big_first(piece for record, ref in refs.items() for piece in cut(record, ref.nbytes))
+        run_jobs(job, pieces, meter, workers)
     return len(file.keys)
 
 
@@ -54,14 +59,14 @@ def _compare(file: OutFile, source: Source) -> None:
         raise _wrong(file.name, f"can not be read as it should ({worst.message.rstrip('.')})")
 
 
-def _crc(source: Source, ref: TensorRef, meter: Meter) -> int:
-    buffer = np.empty(min(BLOCK, ref.nbytes), dtype=np.uint8)
+def _crc(source: Source, ref: TensorRef, piece: Piece[str], meter: Meter) -> int:
+    buffer = np.empty(block_bytes(piece.nbytes), dtype=np.uint8)
     crc = 0
-    for start in range(0, ref.nbytes, BLOCK):
-        block = buffer[: min(BLOCK, ref.nbytes - start)]
+    for start, size in blocks(piece.start, piece.stop):
+        block = buffer[:size]
         source.read_into(ref, start, block.data)
-        crc = zlib.crc32(block.data, crc)
-        meter.add("Verifying", block.nbytes)
+        crc = crc32(block.data, crc)
+        meter.add("Verifying", size)
     return crc
 
 

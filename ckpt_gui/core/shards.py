@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ckpt_gui.core.checked_stream import unchecked
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.fill import BLOCK, Filled, fill_file, unchecked
+from ckpt_gui.core.fill import Filled, fill_file
 from ckpt_gui.core.formats.verify import verify_used
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.niceness import Rest
@@ -27,6 +28,7 @@ from ckpt_gui.core.tensors import Source, TensorRef
 from ckpt_gui.core.timing import Laps
 from ckpt_gui.dataclasses import dataclass
 
+_READ = 1 << 20  # bytes of a file that are summed at once
 STOP = ".stop"  # in the folder of an export: the jobs that find it give up
 
 
@@ -194,6 +196,6 @@ def _is_whole(place: Path, job: ShardJob, kept: Filled, meter: Meter, workers: i
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(BLOCK):
+        while block := stream.read(_READ):
             digest.update(block)
     return digest.hexdigest()

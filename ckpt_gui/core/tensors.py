@@ -283,11 +283,6 @@ class Source:
         run = self.run_of(ref)
         return run[1] if run else None
 
-    def copy_run(self, ref: TensorRef, start: int, count: int, fd: int, place: int) -> int:
-        """Have the system copy bytes of a tensor to `place` of another file; return how many it has, perhaps none."""
-        run = self.run_of(ref)
-        return run[0].copy_to(run[1] + start, count, fd, place) if run else 0
-
     def clone_run(self, ref: TensorRef, fd: int, place: int) -> int:
         """Let another file share the room of a tensor; return its bytes, 0 where the file system can not.
 

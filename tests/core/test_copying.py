@@ -1,17 +1,15 @@
-"""Tensors that stay as they are: copied or shared by the system, in the place for it, with holes left holes."""
+"""Tensors that stay as they are: shared by the system, in the place for it, with holes left holes."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from ckpt_gui.core import fill
+from ckpt_gui.core import fill, pieces, plain_copy
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import files, open_checkpoint
@@ -29,9 +27,11 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "copy_file_range"), reason="the 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "BLOCK", 512)
+    monkeypatch.setattr(pieces, "BLOCK", 512)
+    monkeypatch.setattr(pieces, "PIECE", 4096)
     monkeypatch.setattr(fill, "LARGE", 1024)
-    monkeypatch.setattr(fill, "PIECE", 4096)
+    monkeypatch.setattr(plain_copy, "LARGE", 1024)
+    monkeypatch.setattr(plain_copy, "_STRIDE", 4096)
 
 
 def export_to(path: Path, out: Path, target: Target) -> WriteResult:
@@ -51,30 +51,7 @@ def aligned(tensors: dict[str, np.ndarray]) -> bytes:
     return len(header).to_bytes(8, "little") + header + raw[start:]
 
 
-@pytest.mark.parametrize("layout_name", ["hf", "meta"])
-@pytest.mark.parametrize("into", ["hf", "meta"])
-@pytest.mark.parametrize("refused", [None, errno.EXDEV, errno.ENOSPC])
-def test_copied_by_the_system_or_not_it_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout_name: str, into: str, refused: int | None
-) -> None:
-    name = "model.safetensors" if layout_name == "hf" else "consolidated.00.pth"
-    source = models.save(tmp_path / "in", models.state(layout_name), name=name, config=models.config())
-    real, copied = os.copy_file_range, []
-
-    def copy(*args: Any, **options: Any) -> int:
-        if refused:
-            raise OSError(refused, os.strerror(refused))
-        copied.append(real(*args, **options))
-        return copied[-1]
-
-    monkeypatch.setattr(os, "copy_file_range", copy)
-    export_to(source, tmp_path / "out", Target(into))
-    assert models.opened(tmp_path / "out") == models.as_bytes(models.state(into))
-    assert bool(copied) == (refused is None)
-    assert all(0 < count <= 4096 for count in copied)
-
-
-def test_a_damaged_record_is_told_though_the_system_copies(tmp_path: Path) -> None:
+def test_a_damaged_record_is_told_though_it_is_copied_as_it_is(tmp_path: Path) -> None:
     source = models.save(tmp_path / "in", models.state("meta"), name="consolidated.00.pth", config=models.config())
     damaged(source / "consolidated.00.pth", "archive/data/0")
     with pytest.raises(CheckpointError) as caught:

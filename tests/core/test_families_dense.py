@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.against import against
+from ckpt_gui.core.checked_stream import open_part
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.export_record import use_with
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.families.schema_check import check_family
-from ckpt_gui.core.fill import open_part
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand

@@ -22,7 +22,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "resources" / "sample" / "tiny-ll
 # up and forks for each line of its input, which is quicker than to start as many.
 SCRIPT = """
 import os, signal, sys
-from ckpt_gui.core import fill
+from ckpt_gui.core import pieces
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.export import Target
@@ -30,7 +30,7 @@ from ckpt_gui.core.retarget import retarget
 from ckpt_gui.core.writer import write_export
 
 source, target, shard = sys.argv[1:4]
-fill.BLOCK = 8192
+pieces.BLOCK = 8192
 calls = point = 0
 
 def dying(name):

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpt_gui.core.checked_stream import open_part
 from ckpt_gui.core.diff import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.exprs import shape_of
-from ckpt_gui.core.fill import open_part
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.passes import PIPELINE

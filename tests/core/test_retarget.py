@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckpt_gui.core.checked_stream import open_part
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export, Target
-from ckpt_gui.core.fill import open_part
 from ckpt_gui.core.out_files import Part
 from ckpt_gui.core.retarget import retarget
 from tests.core import models

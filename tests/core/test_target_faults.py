@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ckpt_gui.core import fill, shards, target_folder, writer
+from ckpt_gui.core import pieces, shards, target_folder, writer
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -159,7 +159,7 @@ def test_every_call_of_an_export_may_fail(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:
     """One after another, each call of that name fails once; nothing is left, and the failure is told."""
-    monkeypatch.setattr(fill, "BLOCK", 8192)
+    monkeypatch.setattr(pieces, "BLOCK", 8192)
     real = getattr(os, name)
     for number in range(1, 1000):
         left = number
@@ -274,16 +274,16 @@ def test_two_exports_to_one_target(folder: Path, tmp_path: Path, overwrite: bool
 STOPPED = """
 import os, signal, sys
 from ckpt_gui.cli.main import main
-from ckpt_gui.core import fill
-fill.BLOCK = 8192
-real, left = fill._pwrite, int(sys.argv[3])
+from ckpt_gui.core import fill, pieces, plain_copy
+pieces.BLOCK = 8192
+real, left = plain_copy.pwrite, int(sys.argv[3])
 def pwrite(*args):
     global left
     left -= 1
     if left == 0:
         os.kill(os.getpid(), int(sys.argv[4]))
     real(*args)
-fill._pwrite = pwrite
+fill.pwrite = plain_copy.pwrite = pwrite
 sys.exit(main(["fix", sys.argv[1], "-o", sys.argv[2], "--to", "hf"]))
 """
 

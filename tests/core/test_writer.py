@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpt_gui.core import fill, shards
+from ckpt_gui.core import pieces, shards
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -33,9 +33,9 @@ NAMES = {"hf": "model.safetensors", "meta": "consolidated.00.pth", "torchtune": 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of some hundred bytes, so that every tensor is written in several."""
-    monkeypatch.setattr(fill, "BLOCK", 512)
-    monkeypatch.setattr(shards, "BLOCK", 512)
+    """Blocks of some hundred bytes, so that every tensor is written in several, and the larger ones in some pieces."""
+    monkeypatch.setattr(pieces, "BLOCK", 512)
+    monkeypatch.setattr(pieces, "PIECE", 2048)
 
 
 def saved(folder: Path, layout: str, **more: Any) -> Path:

@@ -7,11 +7,11 @@ was found in them means nothing.
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from ckpt_gui.core.crc import crc32
 from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.checked import BLOCK, Checked, HasChecksums, HasParts
 from ckpt_gui.core.formats.doubtful import hidden_archives, holes, nested_archives, odd_truth
@@ -146,7 +146,7 @@ def _check(run: Checked, tick: Callable[[int], None]) -> str | None:
             run.fill(start, view)
         except CheckpointError as error:
             return error.message
-        crc = zlib.crc32(view, crc)
+        crc = crc32(view, crc)
         tick(start + len(view))
     return (
         None if crc == run.crc else f"its bytes do not fit the checksum stored with them ({crc:08x}, not {run.crc:08x})"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ckpt_gui.core import fill
+from ckpt_gui.core import fill, plain_copy
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
@@ -23,7 +23,8 @@ from tests.core import models
 
 @pytest.mark.parametrize("jobs", [False, True])
 def test_an_export_from_a_server(tmp_path: Path, serve, monkeypatch: pytest.MonkeyPatch, jobs: bool) -> None:
-    monkeypatch.setattr(fill, "LARGE", 64)
+    for module in (fill, plain_copy):
+        monkeypatch.setattr(module, "LARGE", 64)
     models.save(tmp_path / "in", models.state("hf"), config=models.config())
     with open_checkpoint(serve(tmp_path / "in")) as source, ThreadPoolExecutor(2) as pool:
         export = retarget(understand(source), Target("same"))
