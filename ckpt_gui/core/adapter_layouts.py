@@ -20,7 +20,7 @@ from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.keys import anonymous, bind, indices, safe_text, template
 from ckpt_gui.core.passes.adapter import LAYOUTS
 from ckpt_gui.core.passes.adapter_findings import BASE_LAYOUT, from_base, scaled_biases, scales
-from ckpt_gui.core.passes.check import stored_keys
+from ckpt_gui.core.passes.expectation import stored_keys
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorSpec
 

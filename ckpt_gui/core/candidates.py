@@ -13,7 +13,7 @@ from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import indices, safe_text
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 

@@ -10,7 +10,7 @@ from ckpt_gui import dataclasses
 from ckpt_gui.core.entry import Entry, carried, changing
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.mxfp4_ops import DecodeMxfp4
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.passes.mxfp4 import SPELLINGS
 from ckpt_gui.core.plan import Plan
 

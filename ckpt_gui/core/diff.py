@@ -15,7 +15,7 @@ from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.exprs import Made
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.passes.check import expected_slots, stored_name
+from ckpt_gui.core.passes.expectation import expected_slots, stored_name
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, replace

@@ -16,7 +16,7 @@ from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import parted, to_stored
 from ckpt_gui.core.families.schema import EXTRA, Layout
 from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, template
-from ckpt_gui.core.passes.check import stored_key, stored_keys
+from ckpt_gui.core.passes.expectation import stored_key, stored_keys
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
 from ckpt_gui.dataclasses import dataclass

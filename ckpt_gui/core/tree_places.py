@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Plan
 
 

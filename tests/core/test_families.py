@@ -9,7 +9,7 @@ from ckpt_gui.core.families.registry import BY_NAME, FAMILIES, LAYOUTS, for_mode
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot
 from ckpt_gui.core.families.schema_check import check_family
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from tests.core import models
 
 

@@ -21,7 +21,7 @@ from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.keys import template
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.out_files import Part
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget

@@ -16,7 +16,7 @@ from ckpt_gui.core.families.layer_kinds import layer_kinds
 from ckpt_gui.core.families.registry import BY_NAME, for_model_type
 from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.normalise import normalise
-from ckpt_gui.core.passes.check import expected
+from ckpt_gui.core.passes.expectation import expected
 from ckpt_gui.core.plan import Plan, Tie
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import BY_NAME
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.tensors import Source, TensorRef
 
 DIMS = {"hidden": 8, "heads": 2, "kv_heads": 1, "head_dim": 4, "ffn": 16, "vocab": 32, "layers": 2}

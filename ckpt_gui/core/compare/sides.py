@@ -17,7 +17,7 @@ from ckpt_gui.core.families.schema import Family
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.passes.adapter import LAYOUTS
-from ckpt_gui.core.passes.check import expected
+from ckpt_gui.core.passes.expectation import expected
 from ckpt_gui.core.plan import Plan, Tie
 from ckpt_gui.core.tensors import Source
 

@@ -14,7 +14,7 @@ from ckpt_gui.core.merge_ops import MergeBias
 from ckpt_gui.core.ops import Cast
 from ckpt_gui.core.passes.adapter import is_swapped, merged, with_rows
 from ckpt_gui.core.passes.adapter_findings import strange_rows
-from ckpt_gui.core.passes.check import stored_name
+from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.replace_ops import Replace
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec

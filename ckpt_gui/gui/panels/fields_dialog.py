@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QTabWidget, QWidget
 
 from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.fields import as_value, with_fields
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.field_rows import config_of, config_rows, metadata_rows
-from ckpt_gui.gui.panels.parts import button
+from ckpt_gui.gui.panels.parts import button, dialog_column, dialog_foot
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.fields_table import FieldsTable
-from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted
+from ckpt_gui.gui.widgets.units import em, plain_label, quoted
 
 
 class FieldsDialog(QDialog):
@@ -61,20 +61,14 @@ class FieldsDialog(QDialog):
         tools.addWidget(self.search, 1)
         for press in (self.add_button, self.remove_button, self.back_button):
             tools.addWidget(press)
-        foot = QHBoxLayout()
-        foot.addWidget(self.trouble, 1)
-        foot.addWidget(self.cancel_button)
-        foot.addWidget(self.ok_button)
         note = plain_label(
             self.tr("The files stay as they are: an export is written as if these values had been there."), muted=True
         )
-        box = QVBoxLayout(self)
-        box.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
-        box.setSpacing(12)
+        box = dialog_column(self)
         box.addLayout(tools)
         box.addWidget(self.tabs, 1)
         box.addWidget(note)
-        box.addLayout(foot)
+        box.addLayout(dialog_foot(self.trouble, self.cancel_button, self.ok_button))
         self.resize(em(self, 44), em(self, 32))
 
     def _connect(self) -> None:

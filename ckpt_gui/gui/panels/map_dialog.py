@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from ckpt_gui.core.candidates import Candidate, candidates
 from ckpt_gui.core.diff import Diff, Row
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.error_report import error_sentence
 from ckpt_gui.gui.jobs import Job, JobManager
-from ckpt_gui.gui.panels.parts import button
+from ckpt_gui.gui.panels.parts import button, dialog_column, dialog_foot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted, tip_text
+from ckpt_gui.gui.widgets.units import em, plain_label, quoted, tip_text
 from ckpt_gui.gui.wording import shape_text
 
 
@@ -68,16 +68,10 @@ class MapDialog(QDialog):
         shape = shape_text(row.shape if row.shape is not None else row.expected_shape or ())
         about = plain_label(f"{safe_text(row.path)}  ·  {shape}  ·  {row.dtype}")
         about.setFont(self._colours.fixed_font())
-        foot = QHBoxLayout()
-        foot.addWidget(self.note, 1)
-        foot.addWidget(self.cancel_button)
-        foot.addWidget(self.ok_button)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
-        box.setSpacing(12)
+        box = dialog_column(self)
         box.addWidget(about)
         box.addWidget(self.tree, 1)
-        box.addLayout(foot)
+        box.addLayout(dialog_foot(self.note, self.cancel_button, self.ok_button))
         self.ok_button.setDefault(True)
         self.resize(em(self, 44), em(self, 24))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QDialog,
     QDockWidget,
     QFrame,
     QHBoxLayout,
@@ -52,6 +53,23 @@ def button(text: str, *, kind: str = "", tip: str = "") -> QPushButton:
     if tip:
         made.setToolTip(tip)
     made.setAutoDefault(kind == "primary")
+    return made
+
+
+def dialog_column(dialog: QDialog) -> QVBoxLayout:
+    """Give a dialog a column for its parts, with room around and between them."""
+    made = QVBoxLayout(dialog)
+    made.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
+    made.setSpacing(12)
+    return made
+
+
+def dialog_foot(words: QWidget, *buttons: QPushButton) -> QHBoxLayout:
+    """Return the last line of a dialog: what there is to say, and the buttons that leave it."""
+    made = QHBoxLayout()
+    made.addWidget(words, 1)
+    for each in buttons:
+        made.addWidget(each)
     return made
 
 

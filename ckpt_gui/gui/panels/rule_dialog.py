@@ -7,12 +7,10 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QFormLayout,
-    QHBoxLayout,
     QHeaderView,
     QLineEdit,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,7 +24,7 @@ from ckpt_gui.gui.error_report import error_sentence
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.rule_preview import SHOWN, RulePreview, preview_rule
-from ckpt_gui.gui.panels.parts import button
+from ckpt_gui.gui.panels.parts import button, dialog_column, dialog_foot
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, plain_label, quoted, tip_text
 
@@ -95,17 +93,11 @@ class RuleDialog(QDialog):
             ),
             muted=True,
         )
-        foot = QHBoxLayout()
-        foot.addWidget(self.count_label, 1)
-        foot.addWidget(self.cancel_button)
-        foot.addWidget(self.ok_button)
-        box = QVBoxLayout(self)
-        box.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, 2 * GRID)
-        box.setSpacing(12)
+        box = dialog_column(self)
         box.addLayout(form)
         box.addWidget(note)
         box.addWidget(self.examples)
-        box.addLayout(foot)
+        box.addLayout(dialog_foot(self.count_label, self.cancel_button, self.ok_button))
         self.ok_button.setDefault(True)
         self.resize(em(self, 42), self.sizeHint().height())
 
