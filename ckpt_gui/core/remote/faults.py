@@ -71,3 +71,8 @@ def of_status(status: int, after: float = 0.0) -> Fault:
     """Return the fault that a status of an answer stands for."""
     what, fix, retry = STATUSES.get(status, (f"answered with status {status}", LATER, status >= 500))
     return Fault(what, fix, retry=retry, after=after, status=status)
+
+
+def changed(how: str) -> Fault:
+    """Return the fault of a file that is another now than the one that was opened."""
+    return Fault(f"has another file there now than the one that was opened: {how}", CHANGED, code="damaged")

@@ -16,8 +16,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import real_address, redacted
 from ckpt_gui.core.remote.connections import TIMEOUT
-from ckpt_gui.core.remote.faults import LATER, SIGN_IN, Fault, of_status
-from ckpt_gui.core.remote.http import changed
+from ckpt_gui.core.remote.faults import LATER, SIGN_IN, Fault, changed, of_status
 from ckpt_gui.core.remote.store import Opened, Stat
 
 INSTALL = 'Install what it needs: pip install "ckpt_gui[remote]".'

@@ -13,7 +13,7 @@ import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.remote import blob, connections, http
+from ckpt_gui.core.remote import blob, connections, http_answers
 from ckpt_gui.core.remote.faults import Fault
 from tests import builders
 from tests.core.models import stored
@@ -147,8 +147,8 @@ def test_a_slow_server_is_given_up(server, url: str, monkeypatch: pytest.MonkeyP
 
 
 def test_a_server_that_sends_drop_by_drop_is_given_up(server, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "PATIENCE", -1.0)
-    monkeypatch.setattr(http, "LEAST_SPEED", 1 << 60)
+    monkeypatch.setattr(http_answers, "PATIENCE", -1.0)
+    monkeypatch.setattr(http_answers, "LEAST_SPEED", 1 << 60)
     with pytest.raises(CheckpointError, match="sends too slowly"):
         open_checkpoint(url)
 
