@@ -52,6 +52,13 @@ def test_no_round_is_begun_after_the_patience_is_over_but_one_is_measured() -> N
     assert len(run(race(Task("ours", turns(1, 2)), aims=()), 5, 0.0).rounds) == 1
 
 
+def test_a_race_has_the_rounds_that_it_needs_if_so_many_are_asked_for() -> None:
+    some = race(Task("ours", turns(1, 2, 3)), aims=(), least=2)
+    assert len(run(some, 5, 0.0).rounds) == 2
+    some = race(Task("ours", turns(1, 2, 3)), aims=(), least=2)
+    assert len(run(some, 1, 0.0).rounds) == 1
+
+
 def test_a_race_that_needs_fewer_rounds_gets_no_more() -> None:
     assert len(run(race(Task("ours", turns(1, 2)), aims=(), runs=2), 5, 60).rounds) == 2
 

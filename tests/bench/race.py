@@ -91,6 +91,7 @@ class Race:
         prepare: Makes the files, and has them in memory; `Failed` says why nothing can be measured.
         finish: Removes what shall not stay.
         runs: Rounds at most, where fewer than asked for are enough.
+        least: Rounds that are begun however long they take, if so many are asked for.
         note: Says more of the rounds than figures can.
     """
 
@@ -100,6 +101,7 @@ class Race:
     prepare: Callable[[], None] = field(default=lambda: None)
     finish: Callable[[], None] = field(default=lambda: None)
     runs: int | None = None
+    least: int = 1
     note: Callable[[Sequence[Round]], str] | None = None
 
 
@@ -129,7 +131,7 @@ def run(race: Race, runs: int, patience: float) -> Result:
         race.prepare()
         first = time.perf_counter()
         for number in range(min(runs, race.runs or runs)):
-            if number and time.perf_counter() - first > patience:
+            if number >= race.least and time.perf_counter() - first > patience:
                 break
             result.rounds.append(_round(race, result.missing))
     except (Failed, OSError) as error:
