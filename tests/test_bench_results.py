@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.lines import Line, Spread
-from tests.bench.results import NAME, about, compared, keep, kept, records, this_version
+from tests.bench.results import NAME, about, compared, keep, kept, records, this_machine, this_version
 
 TIME = Line("open/time", "open", "s", "ratio", 0.5, Spread(0.4, 0.38, 0.44), 1.0, 2.5, (1.0, 2.0), (40.0, 200.0), 3)
 SIZE = Line("size/8B", "size", "MiB", "more", 10.0, Spread(2.0, 1.0, 3.0), 50.0, 48.0, (1.0, 1.0), (50.0, 48.0), 3)
@@ -75,5 +75,6 @@ def test_nothing_is_said_of_a_first_run(tmp_path: Path) -> None:
     assert told(tmp_path, TIME) == []
 
 
-def test_the_version_is_told() -> None:
+def test_version_and_machine_are_told() -> None:
     assert this_version()
+    assert "compiled kernels" in this_machine()

@@ -38,12 +38,20 @@ def this_version() -> str:
     return f"{version()} {done.stdout.strip()}".strip()
 
 
+def this_machine() -> str:
+    """Return what the figures depend on beside the version."""
+    from ckpt_gui.core.native import Compiled, kernels
+
+    loops = "compiled kernels" if isinstance(kernels(), Compiled) else "no compiled kernels (scripts/native_build.py)"
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+    return f"{system}, Python {platform.python_version()}, {loops}"
+
+
 def keep(folder: Path, size: str, table: Sequence[Line], now: str) -> None:
     """Add a run of some rows to the file."""
     record = {
         "form": FORM, "version": now, "size": size, "date": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors, "
-        f"Python {platform.python_version()}",
+        "machine": this_machine(),
         "rows": {line.name: asdict(line) for line in table},
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
