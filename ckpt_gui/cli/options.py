@@ -144,6 +144,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--drop", metavar="KEY", action="append", default=[], help="leave this tensor out; may be repeated"
     )
+    group.add_argument(
+        "--keep", metavar="KEY", action="append", default=[], help="carry this computed tensor along; may be repeated"
+    )
     group.add_argument("--take", metavar="FILE", help="of several models in a folder, the one with this file")
     group.add_argument(
         "--assigned-only", action="store_true", help="take only what the index names, from the shard that it names"
@@ -155,13 +158,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 def policy(source: Source, args: argparse.Namespace, decided: Policy, tie: str | None = None) -> Policy:
     """Return the user's decisions: those of a plan (see `decide`), and before them those of the command line."""
     dropped = decided.dropped | {find_ref(source, key).full_key for key in args.drop}
+    kept = decided.kept | {find_ref(source, key).full_key for key in args.keep}
     given = {
         "section": section(source, args.section), "family": args.family, "heads": args.heads, "tie": tie,
         "kv_heads": args.kv_heads, "lora_alpha": args.lora_alpha, "stored": args.stored,
         "assigned_only": args.assigned_only or None,
     }  # fmt: skip
     said = {name: value for name, value in given.items() if value is not None}
-    return dataclasses.replace(decided, dropped=dropped, **said)
+    return dataclasses.replace(decided, dropped=dropped, kept=kept, **said)
 
 
 def section(source: Source, name: str | None) -> tuple[str, ...] | None:

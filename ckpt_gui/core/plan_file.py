@@ -158,6 +158,7 @@ def _edits(value: Any) -> tuple[FieldEdit, ...]:
 _POLICY: Mapping[str, Reader] = {
     "section": _texts, "family": _text, "heads": _count, "kv_heads": _count, "tie": _one_of(*TIE_CHOICES),
     "skip": lambda value: frozenset(_texts(value)), "dropped": lambda value: frozenset(_texts(value)),
+    "kept": lambda value: frozenset(_texts(value)),
     "lora_alpha": _number, "assigned_only": _truth, "stored": _one_of(*KINDS, "same"), "renames": _rules,
     "config": _edits,
 }  # fmt: skip

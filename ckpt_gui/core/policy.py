@@ -29,6 +29,7 @@ class Policy:
         stored: Name of the layout that the file has, where several have the same names.
         renames: Rules that give tensors other names before the layout is told, in their order.
         config: Fields of the config beside the weights that shall have other values.
+        kept: Full keys of computed tensors that are carried along all the same.
     """
 
     section: tuple[str, ...] | None = None
@@ -43,3 +44,4 @@ class Policy:
     stored: str | None = None
     renames: tuple[Rename, ...] = ()
     config: tuple[FieldEdit, ...] = ()
+    kept: frozenset[str] = frozenset()

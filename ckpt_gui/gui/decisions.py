@@ -134,6 +134,10 @@ def _policy_changes(old: Policy, new: Policy) -> Iterator[str]:
         yield f"leaving out {plural(len(out), 'tensor')}"
     if back := old.dropped - new.dropped:
         yield f"taking in {plural(len(back), 'tensor')}"
+    if more := new.kept - old.kept:
+        yield f"keeping {plural(len(more), 'computed tensor')}"
+    if less := old.kept - new.kept:
+        yield f"leaving out {plural(len(less), 'computed tensor')}"
 
 
 def _field_changes(where: str, old: tuple[FieldEdit, ...], new: tuple[FieldEdit, ...]) -> Iterator[str]:

@@ -120,6 +120,7 @@ def _model_words(snapshot: Snapshot) -> list[str]:
     words += ["--assigned-only"] if policy.assigned_only else []
     if policy.lora_alpha is not None:
         words += ["--lora-alpha", f"{policy.lora_alpha:g}"]
-    for key in sorted(policy.dropped):
-        words += ["--drop", key]
+    for flag, keys in (("--drop", policy.dropped), ("--keep", policy.kept)):
+        for key in sorted(keys):
+            words += [flag, key]
     return words

@@ -24,7 +24,7 @@ POLICIES = st.builds(
     Policy, st.none() | st.lists(NAMES).map(tuple), st.none() | NAMES, COUNTS, COUNTS, st.sampled_from(TIE_CHOICES),
     st.frozensets(NAMES), st.frozensets(NAMES), st.none() | st.floats(0.1, 1e6), st.booleans(),
     st.sampled_from([None, "meta", "hf"]),
-    st.lists(RULES).map(tuple), EDITS,
+    st.lists(RULES).map(tuple), EDITS, st.frozensets(NAMES),
 )  # fmt: skip
 TARGETS = st.builds(
     Target, st.sampled_from(["hf", "meta", "same"]), st.sampled_from([None, "torch"]),

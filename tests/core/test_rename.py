@@ -50,6 +50,15 @@ def test_buffers(layout: str, key: str, severity: str) -> None:
     assert kept.dropped == ()
 
 
+def test_one_of_several_buffers_is_kept() -> None:
+    first, second = (f"model.layers.{n}.self_attn.rotary_emb.inv_freq" for n in (0, 1))
+    tensors = models.state("hf") | {first: FREQS, second: FREQS + 1}
+    made = models.plan(tensors, models.config(), kept=frozenset([second]))
+    account(made)
+    assert [d.key for d in made.dropped] == [first]
+    assert [e.key for e in made.unmapped] == [second]
+
+
 def test_buffers_of_another_layout_are_not_left_out() -> None:
     made = models.plan(models.state("hf") | {"rope.freqs": FREQS}, models.config())
     assert [e.key for e in made.unmapped] == ["rope.freqs"]

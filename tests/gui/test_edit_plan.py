@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
@@ -17,9 +18,10 @@ from ckpt_gui.cli.main import main
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.plan_file import plan_text, read_plan
+from ckpt_gui.core.plan_file import parse_plan, plan_text, read_plan
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.desktop.instance import Request
+from ckpt_gui.gui.fix_command import fix_command
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.panels import rule_dialog
 from ckpt_gui.gui.panels.fields_dialog import FieldsDialog
@@ -289,6 +291,29 @@ def test_space_leaves_an_extra_tensor_out(qtbot: QtBot, qapp: QApplication, odd:
     window.tree_panel.select_key("final_norm")
     qtbot.keyClick(window.tree_panel.view.current, Qt.Key.Key_Space)
     assert window.session.decisions.policy.dropped == {"final_norm"}
+
+
+def test_space_keeps_computed_tensors_one_by_one(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    folder = llama_folder(tmp_path / "m")
+    first, second = "model.layers.0.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"
+    tensors = llama_tensors() | {first: np.arange(2, dtype=np.float32), second: np.arange(3, dtype=np.float32)}
+    (folder / "model.safetensors").write_bytes(safetensors_bytes(tensors, {"format": "pt"}))
+    window = window_on(qtbot, qapp, folder, "tensors")
+    window.tree_panel.select_key(second)
+    view = window.tree_panel.view.current
+    qtbot.keyClick(view, Qt.Key.Key_Space)
+    assert window.session.decisions.policy.kept == {second}
+    snapshot = window.session.snapshot
+    assert snapshot is not None
+    assert [d.ref.key for d in snapshot.export.dropped if d.kind == "buffer"] == [first]
+    assert f"--keep {second}" in fix_command(snapshot)
+    assert window.session.undo_stack.undoText() == "keeping 1 computed tensor"
+    assert parse_plan(window.session.decisions.plan_text().encode()).policy.kept == {second}
+    menu = QMenu(window)
+    window.tree_panel.view.menu_opening.emit(menu, window.tree_panel.view.selected_rows())
+    assert "Leave out of the export" in [action.text() for action in menu.actions()]
+    qtbot.keyClick(window.tree_panel.view.current, Qt.Key.Key_Space)
+    assert window.session.decisions.policy.kept == frozenset()
 
 
 # -------------------------------------------------------------------------------------------------------------- fields

@@ -90,7 +90,7 @@ def rename(plan: Plan) -> Plan:
             named.keep(entry)
         elif way.name is not None:
             named.move(entry, way.name(indices(entry.key)))
-        elif ignored and "buffers" not in plan.policy.skip:
+        elif ignored and "buffers" not in plan.policy.skip and entry.ref.full_key not in plan.policy.kept:
             dropped.append(Dropped(entry.ref, ignored.reason, "buffer", entry.key))
             normal[entry.key] = ignored.normal
         elif rule is None:

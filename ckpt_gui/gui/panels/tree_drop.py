@@ -41,22 +41,34 @@ class Dropping(QObject):
         keys = {row.ref.full_key for row in self._usable(rows) if row.ref is not None}
         if snapshot is None:
             return
+        policy = snapshot.decisions.policy
+        if self._kept(rows):
+            self._session.change_policy(kept=policy.kept - _keys(rows))
+            return
         if step := self._step_of(rows):
-            self._session.change_policy(skip=snapshot.decisions.policy.skip ^ {step})
+            one_by_one = step == "buffers" and step not in policy.skip
+            self._session.change_policy(
+                **({"kept": policy.kept | _keys(rows)} if one_by_one else {"skip": policy.skip ^ {step}})
+            )
             return
         if not keys:
             return
-        dropped = snapshot.decisions.policy.dropped
+        dropped = policy.dropped
         self._session.change_policy(dropped=dropped - keys if keys <= dropped else dropped | keys)
 
     def _step_of(self, rows: Sequence[Row]) -> str:
         """Return the step that leaves all of these tensors out by itself and can be ticked off; empty if none does."""
         snapshot = self._session.snapshot
-        wanted = {row.ref.full_key for row in rows if row.ref is not None}
+        wanted = _keys(rows)
         if snapshot is None or not wanted:
             return ""
         steps = (step for step in snapshot.steps if step.id in _LEAVING and step.optional)
         return next((step.id for step in steps if wanted <= set(step.keys)), "")
+
+    def _kept(self, rows: Sequence[Row]) -> bool:
+        """Return True if all of these are computed tensors that are carried along by choice."""
+        wanted = _keys(rows)
+        return bool(wanted) and wanted <= self._session.decisions.policy.kept
 
     def _usable(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that the user may leave out: what fits nowhere, and copies that collide."""
@@ -67,8 +79,9 @@ class Dropping(QObject):
         return [row for row in rows if row.ref is not None and (row.state == "extra" or row.key in collide)]
 
     def _on_menu(self, menu: QMenu, rows: Sequence[Row]) -> None:
-        if (step := self._step_of(rows)) and self._session.snapshot is not None:
-            skipped = step in self._session.decisions.policy.skip
+        kept = self._kept(rows)
+        if (kept or (step := self._step_of(rows))) and self._session.snapshot is not None:
+            skipped = kept or step in self._session.decisions.policy.skip
             menu.addSeparator()
             menu.addAction(
                 self.tr("Leave out of the export") if skipped else self.tr("Keep in the export"), self.toggle
@@ -81,3 +94,8 @@ class Dropping(QObject):
             text = self.tr("Take into the export again") if out else self.tr("Leave out of the export")
             menu.addSeparator()
             menu.addAction(text, self.toggle)
+
+
+def _keys(rows: Sequence[Row]) -> set[str]:
+    """Return the full keys of the rows that are stored."""
+    return {row.ref.full_key for row in rows if row.ref is not None}
