@@ -97,6 +97,14 @@ def write_folder(folder: Path, shapes: Mapping[str, tuple[int, ...]], config: Ma
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _no_lines_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write sentences in one line each: where they are broken hangs on the length of the path of this test's folder."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr("ckpt_gui.cli.terminal.PIPE_WIDTH", 10_000)
+    monkeypatch.setattr("ckpt_gui.cli.terminal.WIDEST", 10_000)
+
+
 Run = Callable[..., tuple[int, str, str]]
 
 

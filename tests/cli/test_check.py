@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ckpt_gui.cli import terminal
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.scan import Scan, scan
 from tests.cli.conftest import CONFIG, Run, fill, hf_shapes, meta_shapes, write_folder, write_safetensors
@@ -169,6 +170,7 @@ def test_golden_text(run: Run, compiled: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("columns", [50, 70, 500])
 def test_lines_fit_the_terminal(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr(terminal, "WIDEST", 120)
     monkeypatch.setenv("COLUMNS", str(columns))
     _, out, _ = run("check", model)
     longest = max(len(line) for line in out.splitlines() if "/" not in line)

@@ -41,7 +41,8 @@ def test_same(run: Run, pair: tuple[Path, Path]) -> None:
     assert (status, out.splitlines()[-1]) == (0, "Same: names, shapes, dtypes and values.")
 
 
-def test_different(run: Run, pair: tuple[Path, Path]) -> None:
+def test_different(run: Run, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     status, out, _ = run("diff", *pair, "--values")
     assert status == 1
     start = out.index("Tensors\n")
