@@ -148,6 +148,10 @@ def _run(args: argparse.Namespace) -> int:
     if args.salvage and args.out is not None:
         args.out = partial_name(args.out)
     try:
+        if args.cluster is not None:
+            from ckpt_gui.core.clusters import check_address
+
+            check_address(args.cluster)  # before the steps are shown, and minutes are spent on a comparison
         decided = decide(args)
         base = read_base(args.base)
         with progress_bar() as progress:
@@ -243,13 +247,14 @@ def _could_write(args: argparse.Namespace, export: Export) -> tuple[tuple[str, .
     if export.blocked:
         return (), refusal(export)
     from ckpt_gui.core.out_files import plan_files
+    from ckpt_gui.core.room import room_for
     from ckpt_gui.core.target_folder import check_target
 
     try:
         files, texts = plan_files(export)
         if args.out is not None:
-            needed = sum(file.layout.nbytes for file in files)
-            check_target(Path(args.out), export.plan.source, overwrite=args.overwrite, nbytes=needed)
+            target, source = Path(args.out), export.plan.source
+            check_target(target, source, overwrite=args.overwrite, nbytes=room_for(files, source, target))
     except CheckpointError as error:
         return (), f"Refused: {error.message}" + (f" {error.fix}" if error.fix else "")
     return (*(file.name for file in files), *texts), None

@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +48,37 @@ def cluster(url: str) -> Iterator[Executor]:
         CheckpointError: There is no such cluster, a library for it is missing, its workers run another version of this
             program, or too many of them were lost. The code is `cluster-failed`.
     """
+    with _named(url) as executor:
+        yield executor
+
+
+def check_address(url: str) -> None:
+    """Raise if a URL names no cluster; none is looked for.
+
+    Raises:
+        CheckpointError: `cluster-failed`.
+    """
+    _named(url)
+
+
+def _named(url: str) -> AbstractContextManager[Executor]:
+    """Return the cluster that a URL names, not yet opened."""
     kind, _, rest = url.partition(":")
     if kind == "dask" and (place := _PLACE.fullmatch(rest)):
-        opened = _dask(url, {"address": f"tcp://{place[1]}{place[2] or DASK_PORT}"})
-    elif kind == "dask+file" and rest:
-        _wait_for_file(Path(rest))
-        opened = _dask(url, {"scheduler_file": rest})
-    elif kind == "mpi" and rest in ("", "//"):
-        opened = _mpi()
-    elif kind == "processes" and rest.isascii() and rest.isdigit() and int(rest) > 0:
-        opened = _processes(int(rest))
-    else:
-        raise CheckpointError(CODE, f"{safe_text(url, 200)} names no cluster.", fix=f"Give {KINDS}.")
-    with opened as executor:
+        return _dask(url, {"address": f"tcp://{place[1]}{place[2] or DASK_PORT}"})
+    if kind == "dask+file" and rest:
+        return _dask_of_file(url, Path(rest))
+    if kind == "mpi" and rest in ("", "//"):
+        return _mpi()
+    if kind == "processes" and rest.isascii() and rest.isdigit() and int(rest) > 0:
+        return _processes(int(rest))
+    raise CheckpointError(CODE, f"{safe_text(url, 200)} names no cluster.", fix=f"Give {KINDS}.")
+
+
+@contextmanager
+def _dask_of_file(url: str, path: Path) -> Iterator[Executor]:
+    _wait_for_file(path)
+    with _dask(url, {"scheduler_file": str(path)}) as executor:
         yield executor
 
 

@@ -53,7 +53,7 @@ def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int]
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        shared = _share(fd, file, source)
+        shared = share(fd, file, source)
         _reserve(fd, file.layout.nbytes, sparse=any(map(_has_holes, source.files)))
         with flushing(fd, meter):
             filling = _Filling(fd, file, source, dims, meter, shared)
@@ -66,7 +66,7 @@ def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int]
     return filled
 
 
-def _share(fd: int, file: OutFile, source: Source) -> dict[str, int]:
+def share(fd: int, file: OutFile, source: Source) -> dict[str, int]:
     """Let large tensors that are copied as they are share the source's room; return how many bytes, by part name.
 
     This comes before room is taken: btrfs does not give back what it took in one piece while any of that is in use.

@@ -26,6 +26,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.out_files import plan_files
+from ckpt_gui.core.room import room_for
 from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
 from ckpt_gui.core.target_folder import (
     check_target,
@@ -121,8 +122,8 @@ def write_export(
     source = export.plan.source
     jobs = make_jobs(export, files, target, sha256=sha256)
     found, jobs = _resumed(target, source, jobs) if resume else (None, jobs)
-    there = sum(job.file.layout.nbytes for job in jobs if job.kept is not None)
-    check_target(target, source, overwrite=overwrite, nbytes=needed - there)
+    new = [job.file for job in jobs if job.kept is None]
+    check_target(target, source, overwrite=overwrite, nbytes=room_for(new, source, target))
     results: list[ShardResult] = []
     try:
         with staged(target, found, lambda: resume and bool(results)) as part:

@@ -260,3 +260,9 @@ def test_a_leftover_that_can_be_resumed_is_said_to_be(
         run(*words, "--resume")
     status, _, err = run(*words)
     assert (status, "with 2 whole files: --resume goes on with it" in " ".join(err.split())) == (0, True), err
+
+
+def test_a_cluster_that_is_none_is_said_before_anything_else(compiled: Path, tmp_path: Path, run: Run) -> None:
+    status, out, err = run("fix", compiled, "-o", tmp_path / "out", "--to", "hf", "--cluster", "http://x")
+    assert (status, out) == (2, "")
+    assert "http://x names no cluster" in err

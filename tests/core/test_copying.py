@@ -15,7 +15,9 @@ from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import files, open_checkpoint
 from ckpt_gui.core.formats.safetensors import layout
 from ckpt_gui.core.normalise import understand
+from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.retarget import retarget
+from ckpt_gui.core.room import room_for
 from ckpt_gui.core.tensors import TensorSpec
 from ckpt_gui.core.writer import WriteResult, write_export
 from tests import builders
@@ -147,3 +149,22 @@ def test_room_is_taken_after_what_is_shared(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "posix_fallocate", lambda fd, at, nbytes: done.append("take"))
     export_to(folder, tmp_path / "out", Target("same"))
     assert done == ["share", "take"]
+
+
+def test_a_disk_is_not_full_for_what_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where blocks are shared, here by a played system, only the header and the last bytes need room."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    builders.write(folder / "model.safetensors", aligned({"w": np.arange(1 << 16, dtype=np.float32)}))
+    monkeypatch.setattr(files.HeldFile, "clone_to", lambda *_: True)
+    nbytes = (folder / "model.safetensors").stat().st_size
+    with open_checkpoint(folder) as source:
+        made, _ = plan_files(retarget(understand(source), Target("same")))
+        plenty = room_for(made, source, tmp_path / "out")
+        monkeypatch.setattr("ckpt_gui.core.room.free_bytes", lambda _: 0)
+        scarce = room_for(made, source, tmp_path / "out")
+        monkeypatch.setattr(files.HeldFile, "clone_to", lambda *_: False)
+        unshared = room_for(made, source, tmp_path / "out")
+    assert nbytes <= plenty == unshared < nbytes + 4096
+    assert scarce == plenty - (1 << 18)
+    assert os.listdir(tmp_path) == ["in"]

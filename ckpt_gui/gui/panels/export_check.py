@@ -14,6 +14,7 @@ from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.report import export_json, export_page, missing_for_use, sarif, use_sentences, written_sentence
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget
+from ckpt_gui.core.room import room_for
 from ckpt_gui.core.target_folder import check_target, existing_parent
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.core.writer import WriteResult, can_resume, write_export
@@ -72,7 +73,7 @@ def check_folder(export: Export, folder: str) -> Check:
         free = shutil.disk_usage(existing_parent(path)).free
         if path.is_dir():
             existing, changed = len(os.listdir(path)), path.stat().st_mtime
-        check_target(path, export.plan.source, overwrite=True, nbytes=nbytes)
+        check_target(path, export.plan.source, overwrite=True, nbytes=room_for(files, export.plan.source, path))
     except CheckpointError as error:
         return Check(folder, nbytes, number, free, existing, changed, error.message, error.fix or "")
     except OSError as error:
