@@ -54,7 +54,7 @@ def fill_file(path: Path, file: OutFile, source: Source, dims: Mapping[str, int]
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         shared = share(fd, file, source)
-        _reserve(fd, file.layout.nbytes, sparse=any(map(_has_holes, source.files)))
+        _reserve(fd, file, shared, sparse=any(map(_has_holes, source.files)))
         with flushing(fd, meter):
             filling = _Filling(fd, file, source, dims, meter, shared)
             run_jobs(filling.fill, filling.pieces(), meter, workers)
@@ -79,16 +79,31 @@ def share(fd: int, file: OutFile, source: Source) -> dict[str, int]:
     }
 
 
-def _reserve(fd: int, nbytes: int, *, sparse: bool) -> None:
-    """Take the room now, so that a full disk is known before hours of work; where the source has holes, they stay."""
-    if hasattr(os, "posix_fallocate") and nbytes and not sparse:
-        try:
-            os.posix_fallocate(fd, 0, nbytes)
-            return
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                raise
-    os.ftruncate(fd, nbytes)
+def _reserve(fd: int, file: OutFile, shared: Mapping[str, int], *, sparse: bool) -> None:
+    """Take the room now, so that a full disk is known before hours of work; where the source has holes, they stay.
+
+    None is asked for what is shared: XFS wants room for all of a range, whatever of it is there.
+    """
+    os.ftruncate(fd, file.layout.nbytes)
+    if sparse or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        for start, stop in _gaps(file, shared):
+            os.posix_fallocate(fd, start, stop - start)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            raise
+
+
+def _gaps(file: OutFile, shared: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a file that share no room."""
+    at = 0
+    for start, count in sorted((file.layout.offsets[name], count) for name, count in shared.items() if count):
+        if start > at:
+            yield at, start
+        at = start + count
+    if at < file.layout.nbytes:
+        yield at, file.layout.nbytes
 
 
 def _has_holes(file: SourceFile) -> bool:

@@ -168,3 +168,19 @@ def test_a_disk_is_not_full_for_what_takes_no_room(tmp_path: Path, monkeypatch: 
     assert nbytes <= plenty == unshared < nbytes + 4096
     assert scarce == plenty - (1 << 18)
     assert os.listdir(tmp_path) == ["in"]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system reserves no room")
+def test_no_room_is_reserved_for_what_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XFS wants room for all of a range that is asked for, whatever of it is there."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    tensors = {"a": np.arange(5000, dtype=np.float32), "b": np.arange(3000, dtype=np.float32)}
+    builders.write(folder / "model.safetensors", aligned(tensors))
+    monkeypatch.setattr(files.HeldFile, "clone_to", lambda file, offset, count, fd, place: os.pwrite(
+        fd, file.read(offset, count), place) == count)  # fmt: skip
+    asked = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda _, start, count: asked.append((start, count)))
+    export_to(folder, tmp_path / "out", Target("same"))
+    assert asked == [(0, data_start(tmp_path / "out" / "model.safetensors"))]
+    assert models.opened(tmp_path / "out") == models.as_bytes(tensors)
