@@ -9,6 +9,9 @@ further threads help. It is compiled when the package is built or installed from
 from ckpt_gui.core.native.choose import LIBRARY, SWITCH, kernels
 from ckpt_gui.core.native.compiled import Compiled
 from ckpt_gui.core.native.interface import Array, Kernels, Sums
-from ckpt_gui.core.native.plain import Plain, columns_of, sums_of
+from ckpt_gui.core.native.plain import Plain, bin_numbers, columns_of, sums_of
 
-__all__ = ["LIBRARY", "SWITCH", "Array", "Compiled", "Kernels", "Plain", "Sums", "columns_of", "kernels", "sums_of"]
+__all__ = [
+    "LIBRARY", "SWITCH", "Array", "Compiled", "Kernels", "Plain", "Sums", "bin_numbers", "columns_of", "kernels",
+    "sums_of",
+]  # fmt: skip

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from ckpt_gui.core.native.interface import Array, Columns, Sums
+from ckpt_gui.core.native.plain import Plain, scale_of
 
-VERSION = 3  # INTERFACE in kernels.c
+VERSION = 4  # INTERFACE in kernels.c
 _PLACE, _SIZE, _HALF, _TALLY = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint16, ctypes.c_int64
 _FUNCTIONS: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
     ("ckpt_count8", (_PLACE, _SIZE, _PLACE), None),
     ("ckpt_count16", (_PLACE, _SIZE, _PLACE), None),
     ("ckpt_count16_apart", (_PLACE, _SIZE, _PLACE), None),
+    ("ckpt_bins32", (_PLACE, _SIZE, _PLACE, _SIZE, ctypes.c_double, _PLACE), None),
     ("ckpt_look_up16", (_PLACE, _SIZE, _PLACE, _PLACE, _HALF, _HALF), _TALLY),
     ("ckpt_look_up32", (_PLACE, _SIZE, _PLACE, _PLACE, _HALF, _HALF), _TALLY),
     ("ckpt_fp32_bf16", (_PLACE, _SIZE, _PLACE), _TALLY),
@@ -60,6 +62,18 @@ class Compiled:
         _check(counts, "counts", np.int64, size=1 << bits, written=True)
         name = f"ckpt_count{bits}{'_apart' if apart else ''}"
         self._call[name](patterns.ctypes.data, patterns.size, counts.ctypes.data)
+
+    def count_bins(self, counts: Array, values: Array, edges: Array) -> None:
+        """See `Kernels`."""
+        scale = scale_of(edges)
+        if scale is None:
+            Plain().count_bins(counts, values, edges)
+            return
+        _check(values, "values", np.float32)
+        _check(edges, "edges", np.float64)
+        _check(counts, "counts", np.int64, size=edges.size - 1, written=True)
+        places = (values.ctypes.data, values.size, edges.ctypes.data, counts.size, scale, counts.ctypes.data)
+        self._call["ckpt_bins32"](*places)
 
     def look_up(self, patterns: Array, table: Array, out: Array, least: int = 0, most: int = 0) -> int:
         """See `Kernels`."""

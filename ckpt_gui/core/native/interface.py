@@ -70,6 +70,18 @@ class Kernels(Protocol):
             ValueError: The arrays are others.
         """
 
+    def count_bins(self, counts: Array, values: Array, edges: Array) -> None:
+        """Add to each of `counts` how many finite fp32 lie between two borders; what lies outside goes to the ends.
+
+        Args:
+            counts: int64.
+            values: float32.
+            edges: float64, ascending, one more than counts.
+
+        Raises:
+            ValueError: The arrays are others.
+        """
+
     def look_up(self, patterns: Array, table: Array, out: Array, least: int = 0, most: int = 0) -> int:
         """Put each pattern's entry of a table into `out`; return how many are from `least` to below `most`, unsigned.
 

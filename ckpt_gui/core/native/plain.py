@@ -26,6 +26,12 @@ class Plain:
         for start in range(0, patterns.size, PIECE):
             counts += np.bincount(patterns[start : start + PIECE], minlength=counts.size)
 
+    def count_bins(self, counts: Array, values: Array, edges: Array) -> None:
+        """See `Kernels`."""
+        finite = np.isfinite(values)
+        known = (values if finite.all() else values[finite]).astype(np.float64)
+        counts += np.bincount(bin_numbers(known, edges), minlength=counts.size)
+
     def look_up(self, patterns: Array, table: Array, out: Array, least: int = 0, most: int = 0) -> int:
         """See `Kernels`."""
         found = 0
@@ -71,6 +77,26 @@ class Plain:
     def columns(self, values: Array) -> Columns:
         """See `Kernels`."""
         return columns_of(values)
+
+
+def bin_numbers(values: Array, edges: Array) -> Array:
+    """Return the bin of each value, by its borders exactly: an estimate, put right where it is off by one."""
+    bins = edges.size - 1
+    scale = scale_of(edges)
+    if scale is None:
+        found: Array = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
+        return found
+    number: Array = np.clip(((values - edges[0]) * scale), 0, bins - 1).astype(np.int64)
+    number -= (values < edges[number]) & (number > 0)
+    number += (values >= edges[number + 1]) & (number < bins - 1)
+    return number
+
+
+def scale_of(edges: Array) -> float | None:
+    """Return bins by unit of the values, from which a bin can be estimated; None where borders are too close for it."""
+    width = edges[-1] - edges[0]
+    scale = (edges.size - 1) / width if width > 0 else math.inf
+    return float(scale) if math.isfinite(scale) and edges[1] > edges[0] else None
 
 
 def columns_of(values: Array) -> Columns:

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
-from ckpt_gui.core.native import kernels
+from ckpt_gui.core.native import bin_numbers, kernels
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, pattern_values
 from ckpt_gui.core.stats.figures import Histogram
 from ckpt_gui.dataclasses import dataclass
@@ -146,16 +146,3 @@ def equal_edges(extent: tuple[float, float] | None, bins: int) -> Floats | None:
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, bins + 1) if math.isfinite(high - low) else None
-
-
-def bin_numbers(values: Floats, edges: Floats) -> Counts:
-    """Return the bin of each value, by its borders exactly: an estimate, put right where it is off by one."""
-    bins = edges.size - 1
-    scale = bins / (edges[-1] - edges[0]) if edges[-1] > edges[0] else math.inf
-    if not math.isfinite(scale) or edges[1] <= edges[0]:
-        found: Counts = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
-        return found
-    number: Counts = np.clip(((values - edges[0]) * scale), 0, bins - 1).astype(np.int64)
-    number -= (values < edges[number]) & (number > 0)
-    number += (values >= edges[number + 1]) & (number < bins - 1)
-    return number

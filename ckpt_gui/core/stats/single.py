@@ -10,7 +10,8 @@ import numpy as np
 from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.stats.distribution import Distribution, bin_numbers, equal_edges
+from ckpt_gui.core.native import bin_numbers, kernels
+from ckpt_gui.core.stats.distribution import Distribution, equal_edges
 from ckpt_gui.core.stats.elements import Counts, Floats, decode, exact, no_figures
 from ckpt_gui.core.stats.figures import Histogram, TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, Watch, blocks
@@ -118,6 +119,9 @@ def histogram_counts(source: Source, ref: TensorRef, found: Distribution, edges:
         return found.counts_between(edges)
     counts = np.zeros(edges.size - 1, dtype=np.int64)
     for _, raw in blocks(source, ref, watch):
+        if ref.dtype == "fp32":
+            kernels().count_bins(counts, raw.view(np.float32), edges)
+            continue
         values = decode(raw, ref.dtype)
         finite = np.isfinite(values)
         counts += np.bincount(bin_numbers(values if finite.all() else values[finite], edges), minlength=counts.size)

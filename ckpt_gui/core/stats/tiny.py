@@ -7,14 +7,16 @@ before.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 
-from ckpt_gui.core.stats.distribution import EXACT, bin_numbers, equal_edges
+from ckpt_gui.core.bulk import build
+from ckpt_gui.core.native import bin_numbers
+from ckpt_gui.core.stats.distribution import EXACT, equal_edges
 from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, Floats, decode
 from ckpt_gui.core.stats.figures import QUANTILES, Histogram, TensorStats
 from ckpt_gui.core.stats.moments import holds_exactly, narrower
@@ -120,26 +122,21 @@ def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef], bins: int) -> di
     low, high = ordered[:, 0], ordered[:, -1]
     zeros = size - np.count_nonzero(values, axis=1)
     at = np.maximum(np.ceil(np.array(QUANTILES) * size).astype(int) - 1, 0)
-    columns: tuple[list[Any], ...] = (
-        low.tolist(), high.tolist(), mean.tolist(), deviation.tolist(), squares.tolist(), zeros.tolist(),
-        np.count_nonzero((values == 0) & np.signbit(values), axis=1).tolist(),
-        (np.count_nonzero(np.abs(values) < SMALLEST_NORMAL[dtype], axis=1) - zeros).tolist(),
-        (1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)).tolist(),
-        ordered[:, at].tolist(), _fits(raw, dtype), [_histogram(row, bins) for row in values],
-    )  # fmt: skip
     kept = [ref for ref, fine in zip(refs, good.tolist(), strict=True) if fine]
-    return {ref.place: _stats(ref, *row) for ref, row in zip(kept, zip(*columns, strict=True), strict=True)}
-
-
-def _stats(
-    ref: TensorRef, low: float, high: float, mean: float, deviation: float, squares: float, zeros: int, negative: int,
-    subnormals: int, distinct: int, quantiles: list[float], fits: tuple[str, ...], histogram: Histogram | None,
-) -> TensorStats:  # fmt: skip
-    return TensorStats(
-        ref.key, ref.dtype, ref.shape, ref.numel, low, high, mean, math.sqrt(deviation / ref.numel),
-        math.sqrt(squares), max(abs(low), abs(high)), zeros, negative, subnormals, distinct=distinct,
-        quantiles=tuple(zip(QUANTILES, quantiles, strict=True)), caption=EXACT, fits=fits, histogram=histogram,
+    made = build(
+        TensorStats, len(kept), key=(ref.key for ref in kept), dtype=repeat(dtype), shape=(ref.shape for ref in kept),
+        count=repeat(size), min=low.tolist(), max=high.tolist(), mean=mean.tolist(),
+        std=np.sqrt(deviation / size).tolist(), l2=np.sqrt(squares).tolist(),
+        abs_max=np.maximum(np.abs(low), np.abs(high)).tolist(), zeros=zeros.tolist(),
+        neg_zeros=np.count_nonzero((values == 0) & np.signbit(values), axis=1).tolist(),
+        subnormals=(np.count_nonzero(np.abs(values) < SMALLEST_NORMAL[dtype], axis=1) - zeros).tolist(),
+        nan=repeat(0), pos_inf=repeat(0), neg_inf=repeat(0),
+        distinct=(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)).tolist(),
+        quantiles=[tuple(zip(QUANTILES, row, strict=True)) for row in ordered[:, at].tolist()],
+        exact=repeat(True), caption=repeat(EXACT), fits=_fits(raw, dtype),
+        histogram=[_histogram(row, bins) for row in values] if bins else repeat(None), reason=repeat(None),
     )  # fmt: skip
+    return {ref.place: stats for ref, stats in zip(kept, made, strict=True)}
 
 
 def _fits(raw: Array, dtype: str) -> list[tuple[str, ...]]:

@@ -80,6 +80,32 @@ def test_counts_of_runs(compiled: Compiled) -> None:
     assert counts.sum() == 22
 
 
+@pytest.mark.parametrize(("low", "high", "bins"), [(-1.0, 1.0, 256), (-0.3, 0.7, 7), (0.5, 0.5000001, 3), (2, 9, 1)])
+@pytest.mark.parametrize("by", [0, 1])
+def test_counts_by_bin(compiled: Compiled, low: float, high: float, bins: int, by: int) -> None:
+    edges = np.linspace(low, high, bins + 1)
+    random = np.random.default_rng(6).normal(0, 0.6, 20_001)
+    near = [np.nextafter(edges, end) for end in (-np.inf, np.inf)]
+    odd = [np.nan, np.inf, -np.inf, 3e38, -3e38, 0.0, -0.0]
+    values = moved(np.concatenate([random, edges, *near, odd]).astype(np.float32), by)
+
+    def work(kernels: Kernels) -> tuple[int, Array]:
+        counts = np.arange(bins)  # counts are added to those that are there
+        kernels.count_bins(counts, values, edges)
+        return 0, counts
+
+    assert both(compiled, work)[1].sum() == np.arange(bins).sum() + values.size - 3
+    finite = values[np.isfinite(values)].astype(np.float64)
+    wanted = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, bins - 1)
+    assert (both(compiled, work)[1] == np.arange(bins) + np.bincount(wanted, minlength=bins)).all()
+
+
+def test_bins_whose_borders_are_one_number(compiled: Compiled) -> None:
+    counts = np.zeros(4, dtype=np.int64)
+    compiled.count_bins(counts, np.array([1.0, 2.0], dtype=np.float32), np.array([1.0, 1.0, 1.0, 1.0, 3.0]))
+    assert counts.tolist() == [0, 0, 0, 2]
+
+
 @pytest.mark.parametrize("kind", ["uint16", "uint32"])
 @pytest.mark.parametrize("by", [0, 1])
 @pytest.mark.parametrize("size", [0, 1, 5, 4097, 1 << 16])
@@ -178,6 +204,8 @@ def test_what_c_takes_on_trust_is_checked(compiled: Compiled) -> None:
         lambda: compiled.to_fp16(values.astype(np.float64), out),
         lambda: compiled.to_fp16(np.zeros(8, dtype=np.float32)[::2], out),
         lambda: compiled.sums(values.astype(np.float64)),
+        lambda: compiled.count_bins(counts, values, np.arange(4.0)),
+        lambda: compiled.count_bins(counts[:3].copy(), values.astype(np.float64), np.arange(4.0)),
         lambda: compiled.columns(values.astype(np.float64).reshape(2, 2)),
     ):
         with pytest.raises(ValueError, match=r"wanted|range"):
