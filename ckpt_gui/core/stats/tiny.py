@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
 from ckpt_gui.core.bulk import build
+from ckpt_gui.core.garbage import collected_later
 from ckpt_gui.core.native import bin_numbers
 from ckpt_gui.core.stats.distribution import EXACT, equal_edges
 from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, Floats, decode
@@ -47,6 +49,7 @@ class Window(NamedTuple):
     refs: Sequence[TensorRef]
 
 
+@collected_later()
 def windows(source: Source, refs: Iterable[TensorRef]) -> list[Window]:
     """Return the tiny tensors of a source that can be read together."""
     by_file: dict[str, list[TensorRef]] = defaultdict(list)
@@ -58,25 +61,29 @@ def windows(source: Source, refs: Iterable[TensorRef]) -> list[Window]:
         reader = source.readers[name]
         if not isinstance(reader, HasRuns):  # asked once a file: with protocols that takes its time
             continue
-        tiny = (ref for ref in own if 0 < ref.nbytes <= TINY and ref.key not in source.blocks)
-        rows = [(run[1], ref, run[0]) for ref in tiny if (run := reader.run_of(ref)) is not None]
+        tiny = (ref for ref in own if ref.key not in source.blocks)
+        rows = [
+            (run[1], run[1] + size, ref, run[0])
+            for ref in tiny
+            if 0 < (size := ref.nbytes) <= TINY and (run := reader.run_of(ref)) is not None
+        ]
         found += _cut(sorted(rows, key=lambda row: row[0]))
     return found
 
 
-def _cut(rows: list[tuple[int, TensorRef, Run]]) -> Iterator[Window]:
+def _cut(rows: list[tuple[int, int, TensorRef, Run]]) -> Iterator[Window]:
     first = 0
-    for i, (at, ref, file) in enumerate(rows):
-        end = at + ref.nbytes
+    for i, (_, end, _, file) in enumerate(rows):
         last = i + 1 == len(rows)
         if not last and rows[i + 1][0] - end <= GAP and rows[i + 1][0] + TINY - rows[first][0] <= WINDOW:
             continue
         some = rows[first : i + 1]
         if len(some) >= LEAST:
-            yield Window(file, some[0][0], [row[0] for row in some], [row[1] for row in some])
+            yield Window(file, some[0][0], [row[0] for row in some], [row[2] for row in some])
         first = i + 1
 
 
+@collected_later()
 def window_stats(window: Window, watch: SharedWatch, bins: int = 0) -> dict[Place, TensorStats]:
     """Return the figures of a window's tensors by place; those with NaN or infinities are left out.
 
@@ -89,18 +96,22 @@ def window_stats(window: Window, watch: SharedWatch, bins: int = 0) -> dict[Plac
         Cancelled: The watch says so.
         CheckpointError: The file cannot be read.
     """
-    end = max(at + ref.nbytes for at, ref in zip(window.places, window.refs, strict=True))
+    sizes = [ref.nbytes for ref in window.refs]
+    end = max(map(add, window.places, sizes))
     data = np.empty(end - window.begin, dtype=np.uint8)
     window.file.pread_into(window.begin, data.data)
     alike: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for i, ref in enumerate(window.refs):
-        alike[ref.dtype, ref.nbytes].append(i)
+    for i, (ref, size) in enumerate(zip(window.refs, sizes, strict=True)):
+        alike[ref.dtype, size].append(i)
     found: dict[Place, TensorStats] = {}
+    done = 0
     for (dtype, nbytes), rows in alike.items():
         begins = np.array([window.places[i] for i in rows]) - window.begin
         raw = data[begins[:, None] + np.arange(nbytes)]
-        found |= _of_rows(raw, dtype, [window.refs[i] for i in rows], bins)
-    watch.add(sum(ref.nbytes for ref in window.refs if ref.place in found))
+        some = _of_rows(raw, dtype, [window.refs[i] for i in rows], bins)
+        done += nbytes * len(some)
+        found |= some
+    watch.add(done)
     return found
 
 
