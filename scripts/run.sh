@@ -9,7 +9,10 @@ sample="${1:-resources/sample/tiny-llama-compiled.pt}"
 scripts/setup.sh run || die "set-up failed"
 [ -e "$sample" ] || die "no such file: $sample"
 export PATH="$ROOT/.venv/bin:$PATH"
-.venv/bin/python scripts/translations.py templates >/dev/null || die "the texts of the program can not be read"
+texts=resources/i18n/templates.json
+if [ ! -e "$texts" ] || [ -n "$(find ckpt_gui scripts -name '*.py' -newer "$texts" -print -quit)" ]; then
+  .venv/bin/python scripts/translations.py templates >/dev/null || die "the texts of the program can not be read"
+fi
 
 if has_screen; then
   say "Opening $sample"

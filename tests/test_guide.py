@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ckpt_gui.cli.main import main
-from ckpt_gui.cli.options import Parser
+from ckpt_gui.cli.parser import Parser
 from ckpt_gui.core.explain import KINDS, explain
 
 ROOT = Path(__file__).resolve().parents[1]

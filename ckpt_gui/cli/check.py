@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING
 from ckpt_gui import dataclasses
 from ckpt_gui.cli import many
 from ckpt_gui.cli.edit_options import decide
-from ckpt_gui.cli.options import (
-    add_model_options,
-    belonging,
-    place,
-    policy,
-    protected,
-    report_file,
-    size,
-    threads,
-)
+from ckpt_gui.cli.options import add_model_options, belonging, policy, protected, report_file, size, threads
+from ckpt_gui.cli.parser import place
 from ckpt_gui.cli.terminal import (
     OK,
     TROUBLE,

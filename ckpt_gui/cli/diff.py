@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ckpt_gui.cli.options import belonging, place, protected, report_file, size, threads
+from ckpt_gui.cli.options import belonging, protected, report_file, size, threads
+from ckpt_gui.cli.parser import place
 from ckpt_gui.cli.terminal import (
     CANCELLED,
     OK,

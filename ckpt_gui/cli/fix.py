@@ -21,13 +21,13 @@ from ckpt_gui.cli.options import (
     count,
     layout,
     out_folder,
-    place,
     policy,
     protected,
     report_file,
     size,
     threads,
 )
+from ckpt_gui.cli.parser import place
 from ckpt_gui.cli.terminal import (
     CANCELLED,
     OK,

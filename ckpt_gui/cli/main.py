@@ -10,12 +10,11 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
-from ckpt_gui.cli.options import Parser, place
-from ckpt_gui.cli.terminal import CANCELLED, OK, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error
+from ckpt_gui.cli.parser import Parser, place
+from ckpt_gui.cli.terminal import CANCELLED, OK, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error, write
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 
 COMMANDS = {
@@ -42,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"there is no command and no file {words[0]}; did you mean {PROGRAM} {meant}?")
         return USAGE
     failed = TROUBLE if command == "fix" else USAGE
+    gc.set_threshold(100_000, 20, 100)  # modules, and the million values of 100,000 tensors, stay: a fifth of the time
     try:
         return _run(command, words[1:]) if command else _window(words)
     except SystemExit as end:  # argparse: --help or a mistake in the arguments
@@ -65,7 +65,6 @@ def window_main() -> int:
 
 
 def _run(command: str, words: list[str]) -> int:
-    gc.set_threshold(100_000, 20, 100)  # 100,000 tensors are a million small values that stay: a fifth of the time
     module = import_module(f"ckpt_gui.cli.{command}")
     parser = Parser(prog=f"{PROGRAM} {command}", description=(module.__doc__ or "").partition("\n")[0])
     module.add_arguments(parser)
@@ -77,11 +76,16 @@ def _meant(word: str) -> str:
     """Return the command that a mistyped word is close to; empty for paths and options."""
     if word.startswith("-") or os.sep in word or "." in word or os.path.exists(word):
         return ""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(word, COMMANDS, 1)), "")
 
 
 def _window(words: list[str]) -> int:
     args = _window_parser().read(words)
+    if args.version:
+        write(f"{PROGRAM} {_version()}\n")
+        return OK
     if args.install_desktop or args.uninstall_desktop:
         return _register(installs=args.install_desktop)
     if _handed_over(args):
@@ -186,7 +190,7 @@ def _window_parser() -> Parser:
         "--install-desktop", action="store_true", help="put menu entry, icon and file types where the desktop looks"
     )
     parser.add_argument("--uninstall-desktop", action="store_true", help="take them away again")
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")
+    parser.add_argument("--version", action="store_true", help="show the version of the program and end")
     return parser
 
 
@@ -197,6 +201,8 @@ def _raw_formatter() -> Any:
 
 
 def _version() -> str:
+    from importlib import metadata
+
     try:
         return metadata.version("ckpt_gui")
     except metadata.PackageNotFoundError:

@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
-from typing import NoReturn
 
 from ckpt_gui import dataclasses
 from ckpt_gui.cli.edit_options import add_edit_options
+from ckpt_gui.cli.parser import place
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.remote.address import admit
 from ckpt_gui.core.target_folder import refuse_url
 from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text import shown
 from ckpt_gui.core.text.words import read_bytes
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, and which never guesses at a shortened option."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        """Make a parser without abbreviations."""
-        kwargs.setdefault("allow_abbrev", False)
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-
-    def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the arguments; an option that there is not is refused by name."""
-        known, unknown = self.parse_known_args(words)
-        if unknown:
-            self.error(f"there is no option or argument {unknown[0]}.")
-        return known
-
-    def error(self, message: str) -> NoReturn:
-        """Print one sentence and end with status 2."""
-        sentence = shown(message).rstrip(".")
-        self.exit(2, f"{self.prog}: {sentence}. See {self.prog} --help.\n")
 
 
 def size(text: str) -> int:
@@ -99,11 +76,6 @@ def family(text: str) -> str:
         known = ", ".join(BY_NAME)
         raise argparse.ArgumentTypeError(f"{shown(text)} is no family that is known here; there is {known}")
     return text
-
-
-def place(text: str) -> str:
-    """Read a path or an address; what may be shown of an address stands for it from here on."""
-    return admit(text)
 
 
 def out_folder(text: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ckpt_gui.cli.edit_options import decide
-from ckpt_gui.cli.options import add_model_options, place, plot_file, policy, protected, threads
+from ckpt_gui.cli.options import add_model_options, plot_file, policy, protected, threads
+from ckpt_gui.cli.parser import place
 from ckpt_gui.cli.stats_view import View, Work
 from ckpt_gui.cli.terminal import OK, progress_bar, refuse_protected, show, stoppable, write_json, write_text
 from ckpt_gui.core.entry import Entry

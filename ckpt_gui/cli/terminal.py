@@ -22,7 +22,6 @@ from typing import Any, TextIO
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.pace import Pace, left_words
 from ckpt_gui.core.remote.address import without_secrets
-from ckpt_gui.core.report.as_file import json_text
 from ckpt_gui.core.text import Line, Style, human_bytes, shown
 
 PROGRAM = "ckpt-gui"
@@ -165,6 +164,8 @@ def write_text(where: str, text: str, protected: Iterable[str] = ()) -> None:
 def write_json(where: str | None, value: Mapping[str, Any], protected: Iterable[str] = ()) -> None:
     """Write JSON to a file, or to standard output for `-`; nothing for None."""
     if where is not None:
+        from ckpt_gui.core.report.as_file import json_text  # the window reports nothing, and shall not wait for it
+
         write_text(where, json_text(value), protected)
 
 

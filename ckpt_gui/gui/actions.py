@@ -5,10 +5,8 @@ A new action is one line here and one method of `Commands`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
@@ -337,8 +335,16 @@ _SUBMENUS = {"RECENTS": "Open &recent", "PAGES": "P&ages"}
 THEMES = ("theme-system", "theme-light", "theme-dark", "theme-contrast")
 
 
-def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
-    """Return the window's actions by name."""
+def make_actions(
+    window: QMainWindow, call: Callable[..., None], chosen: Mapping[str, Sequence[str]]
+) -> dict[str, QAction]:
+    """Return the window's actions by name.
+
+    Args:
+        window: Where they are.
+        call: Calls a command by the name of its method, with the argument if there is one.
+        chosen: Shortcuts of the user's: name → keys.
+    """
     groups: dict[str, QActionGroup] = {}
     made: dict[str, QAction] = {}
     for spec in ACTIONS:
@@ -346,21 +352,36 @@ def make_actions(window: QMainWindow, commands: QObject) -> dict[str, QAction]:
         action.setObjectName(spec.id)
         action.setStatusTip(said(spec.tip))
         action.setProperty(WHY, said(NEEDS[spec.needs]) if spec.needs else "")
-        give_keys(action, usual_keys(spec.id))
-        handler = getattr(commands, spec.handler)
-        call = handler if spec.argument is None else partial(handler, spec.argument)
-        action.triggered.connect(lambda _checked=False, call=call: call())
+        words = (spec.handler,) if spec.argument is None else (spec.handler, spec.argument)
+        action.triggered.connect(lambda _checked=False, words=words: call(*words))
         action.setCheckable(bool(spec.group) or spec.checkable)
         if spec.group:
             groups.setdefault(spec.group, QActionGroup(window)).addAction(action)
         window.addAction(action)
         made[spec.id] = action
+    take_shortcuts(made, chosen)
     return made
+
+
+def take_shortcuts(actions: Mapping[str, QAction], chosen: Mapping[str, Sequence[str]]) -> None:
+    """Give the actions the shortcuts that the user has chosen, and the usual ones where nothing was."""
+    for spec in ACTIONS:
+        keys = chosen.get(spec.id)
+        give_keys(actions[spec.id], _keys(spec) if keys is None else read_keys(keys))
+
+
+def read_keys(texts: Iterable[str]) -> list[QKeySequence]:
+    """Return the shortcuts that are written in the settings."""
+    return [QKeySequence(text, QKeySequence.SequenceFormat.PortableText) for text in texts]
 
 
 def usual_keys(name: str) -> list[QKeySequence]:
     """Return the shortcuts that an action has as delivered; on each platform its own."""
-    return [QKeySequence(key) for spec in ACTIONS if spec.id == name for key in spec.keys]
+    return next((_keys(spec) for spec in ACTIONS if spec.id == name), [])
+
+
+def _keys(spec: Spec) -> list[QKeySequence]:
+    return [QKeySequence(key) for key in spec.keys]
 
 
 def give_keys(action: QAction, keys: Sequence[QKeySequence]) -> None:

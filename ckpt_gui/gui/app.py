@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QIcon
@@ -18,7 +20,8 @@ from ckpt_gui.desktop.instance import Request
 from ckpt_gui.desktop.resources import APP, ICON, resource
 from ckpt_gui.gui import language
 from ckpt_gui.gui.arrivals import Arrivals
-from ckpt_gui.gui.crash_log import bad_ends, crash_log, log_folder
+from ckpt_gui.gui.core_imports import core_imports
+from ckpt_gui.gui.crash_log import add_versions, bad_ends, crash_log, log_folder
 from ckpt_gui.gui.hooks import caught, without_noise
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.screenshot import Shooter
@@ -57,24 +60,39 @@ def run(
     windows = Windows(settings, Theme(app, settings.scheme, settings.points, settings.still))
     with (
         without_noise(app.platformName()),
-        crash_log(log_folder()),
+        crash_log(log_folder()) as log,
         _stopped_by_signals(app, windows.end),
         caught(windows.show_trouble),
     ):
         named = distinct(paths) if len(paths) > 1 else tuple(paths)  # one alone is shown as it was typed
         asked = Request(named, select or "", filter or "", view or "", against or "", plan=plan or "")
-        first = windows.take(asked, restore=not (fresh or screenshot))
+        if paths:
+            core_imports()  # so that it works while the widgets are made
+        first = windows.take(asked, restore=not (fresh or screenshot), whole=bool(screenshot))
         shooter = Shooter(first, screenshot) if screenshot else None
         if shooter is None:
-            Arrivals(app).wanted.connect(windows.take)
+            arrivals = Arrivals(app)
+            arrivals.wanted.connect(windows.take)
             if isinstance(first, MainWindow):
-                first.tell.bad_end(bad_ends(log_folder()))
-                first.leftovers.look()
+                first.completed.connect(partial(_settle, first, arrivals, log))
+            else:
+                arrivals.open()
         try:
             status = app.exec()
         finally:
             windows.close_all()
+        if windows.failure is not None:
+            raise windows.failure
         return shooter.status if shooter else status
+
+
+def _settle(window: MainWindow, arrivals: Arrivals, log: Path | None) -> None:
+    """Do what the first window was not kept waiting for; tell in it how the last session ended, and what it left."""
+    arrivals.open()
+    add_versions(log)
+    window.tell.bad_end(bad_ends(log_folder()))
+    window.leftovers.look()
+    gc.freeze()  # what was made until now stays, and need not be looked through again
 
 
 def tune() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QTimer, Signal
+import sys
+
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
@@ -10,7 +12,11 @@ from ckpt_gui.desktop.instance import Request, address
 
 
 class Arrivals(QObject):
-    """Listens for both, once the first window is painted.
+    """Listens for both.
+
+    Args:
+        app: The application.
+        files: Whether the system hands files to it. Only then does every event pass through Python on its way.
 
     Signals:
         wanted(request): Somebody wants this.
@@ -18,13 +24,14 @@ class Arrivals(QObject):
 
     wanted = Signal(object)
 
-    def __init__(self, app: QApplication) -> None:
+    def __init__(self, app: QApplication, *, files: bool = sys.platform == "darwin") -> None:
         super().__init__(app)
         self._door: QObject | None = None
-        app.installEventFilter(self)
-        QTimer.singleShot(0, self, self._open)
+        if files:
+            app.installEventFilter(self)
 
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Let second starts in, from now on."""
         from ckpt_gui.gui.door import Door  # QtNetwork: not before the first window
 
         door = Door(self)

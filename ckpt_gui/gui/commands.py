@@ -31,13 +31,6 @@ class Commands(PlanCommands):
         """Do what the pages and panels of the window ask for."""
         window, start, error = self._window, self._window.start_page, self._window.error_panel
         box = window.tool_bar.compare_box
-        start.open_file.connect(self.open_file)
-        start.open_folder.connect(self.open_folder)
-        start.open_sample.connect(self.open_sample)
-        start.explain_error.connect(self.explain_error)
-        start.open_path.connect(window.open_path)
-        start.open_beside.connect(window.window_wanted)
-        start.session_wanted.connect(self.restore_session)
         error.again.connect(self.reload)
         error.other.connect(self.open_file)
         error.leave.connect(self.close_checkpoint)

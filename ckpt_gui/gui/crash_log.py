@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from PySide6.QtCore import qVersion
+
 from ckpt_gui.core.remote.address import without_secrets
 from ckpt_gui.gui.error_report import versions, without_home
 
@@ -38,7 +40,7 @@ def crash_log(folder: Path) -> Iterator[Path | None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-        stream = path.open("x", encoding="utf-8", errors="backslashreplace")
+        stream = path.open("a", encoding="utf-8", errors="backslashreplace")  # which `add_versions` writes to as well
     except OSError:
         yield None
         return
@@ -48,7 +50,7 @@ def crash_log(folder: Path) -> Iterator[Path | None]:
     was_on = faulthandler.is_enabled()
     try:
         _lock(stream)
-        stream.write("".join(f"{name} {version}\n" for name, version in versions()))
+        stream.write(f"Python {sys.version.split()[0]}, PySide6 {qVersion()}\n")
         stream.write(without_home(without_secrets(f"arguments: {sys.argv[1:]!r}\n\n")))
         stream.flush()
         faulthandler.enable(stream)
@@ -59,6 +61,13 @@ def crash_log(folder: Path) -> Iterator[Path | None]:
         faulthandler.enable() if was_on else faulthandler.disable()
         stream.close()
         path.unlink(missing_ok=True)
+
+
+def add_versions(path: Path | None) -> None:
+    """Write the versions into a log; finding them out takes longer than a window may wait to be painted."""
+    if path is not None:
+        with contextlib.suppress(OSError), path.open("a", encoding="utf-8") as stream:  # a full disk is no news here
+            stream.write("".join(f"{name} {version}\n" for name, version in versions()) + "\n")
 
 
 def bad_ends(folder: Path) -> tuple[Path, ...]:

@@ -14,7 +14,7 @@ from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.dataclasses import dataclass
-from ckpt_gui.gui.wording import LAYOUTS
+from ckpt_gui.gui.layouts import LAYOUTS
 
 _TIES = {
     "auto": "tied pair as the layout wants it", "keep": "keep a stored head", "drop": "leave out an equal head",

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject
 
-from ckpt_gui.gui.actions import ACTIONS, give_keys, usual_keys
+from ckpt_gui.gui.actions import take_shortcuts
 from ckpt_gui.gui.models.palette import KeyLookUp
-from ckpt_gui.gui.panels.shortcuts_dialog import ShortcutsDialog, read_keys
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
@@ -67,6 +66,8 @@ class HelpCommands(QObject):
 
     def show_shortcuts(self) -> None:
         """Show all shortcuts, to be looked up and changed."""
+        from ckpt_gui.gui.panels.shortcuts_dialog import ShortcutsDialog
+
         window = self._window
         dialog = ShortcutsDialog(window, window.settings.shortcuts())
         dialog.changed.connect(window.settings.set_shortcuts)
@@ -74,10 +75,7 @@ class HelpCommands(QObject):
 
     def take_shortcuts(self) -> None:
         """Give the actions the shortcuts that the user has chosen."""
-        changed = self._window.settings.shortcuts()
-        for spec in ACTIONS:
-            keys = read_keys(changed[spec.id]) if spec.id in changed else usual_keys(spec.id)
-            give_keys(self._window.actions_by_id[spec.id], keys)
+        take_shortcuts(self._window.actions_by_id, self._window.settings.shortcuts())
 
     def _after_reset(self) -> None:
         self.set_scheme(self._window.settings.scheme)

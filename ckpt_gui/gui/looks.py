@@ -1,4 +1,4 @@
-"""What every role of the theme looks like, as tables: colours, the glyph and word of a state and of a severity."""
+"""What every role of the theme looks like, as tables: colours, and the glyphs and words of states and severities."""
 
 from __future__ import annotations
 
@@ -84,4 +84,35 @@ SEVERITY_STYLES: Mapping[str, tuple[str, str, str]] = MappingProxyType({
     "warning": ("⚠", "Warning", "orange"),
     "info": ("ℹ", "Note", "blue"),
     "ok": ("✓", "Passed", "teal"),
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStyle:
+    """How a state of a row is shown: never by its colour alone.
+
+    Attributes:
+        glyph: One character.
+        word: Its name for people.
+        colour: Colour role.
+    """
+
+    glyph: str
+    word: str
+    colour: str
+
+
+# In the order of the summary.
+BATCH_STYLES: Mapping[str, BatchStyle] = MappingProxyType({
+    "written": BatchStyle("✔", "written", "teal"),
+    "writing": BatchStyle("▸", "writing", "blue"),
+    "queued": BatchStyle("…", "waits to be written", "blue"),
+    "certain": BatchStyle("⟲", "certain fix", "blue"),
+    "clean": BatchStyle("✓", "clean", "teal"),
+    "decision": BatchStyle("?", "needs a decision", "orange"),
+    "error": BatchStyle("✗", "unreadable", "red"),
+    "failed": BatchStyle("✗", "not written", "red"),
+    "stopped": BatchStyle("■", "stopped", "grey"),
+    "looking": BatchStyle("○", "being looked at", "grey"),
+    "waiting": BatchStyle("○", "waits", "grey"),
 })  # fmt: skip

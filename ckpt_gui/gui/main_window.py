@@ -1,56 +1,54 @@
-"""The window: puts the panels in their places and connects them. It knows no facts and does no work."""
+"""The window: puts the panels in their places and connects them. It knows no facts and does no work.
+
+It begins with its menus and the start page, which need little of this program. The other parts, and with them most
+imports, are made once that is painted (see `window_parts`), or at once when something is asked for that needs them.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence
-from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QByteArray, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
-from ckpt_gui.core.batch import state_of
 from ckpt_gui.core.batch_names import distinct
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tree import CheckpointIndex
-from ckpt_gui.gui.actions import enable, fill_place, make_actions, make_menus
-from ckpt_gui.gui.commands import Commands
-from ckpt_gui.gui.file_watch import FileWatch
-from ckpt_gui.gui.fix_command import repeat_command
-from ckpt_gui.gui.jobs import JobManager
-from ckpt_gui.gui.language import said
-from ckpt_gui.gui.leftover_notices import LeftoverNotices
-from ckpt_gui.gui.models.job_book import JobBook
-from ckpt_gui.gui.pages import PAGES
-from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
-from ckpt_gui.gui.panels.close_question import ask_to_close, job_lines
-from ckpt_gui.gui.panels.docks import Docks
+from ckpt_gui.gui.actions import enable, make_actions, make_menus
 from ckpt_gui.gui.panels.drop_target import DropTarget
-from ckpt_gui.gui.panels.error_panel import ErrorPanel, LoadingPanel
-from ckpt_gui.gui.panels.guide import Guide
-from ckpt_gui.gui.panels.history_panel import HistoryPanel
-from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
-from ckpt_gui.gui.panels.jobs_panel import JobsPanel
-from ckpt_gui.gui.panels.log_panel import LogPanel
-from ckpt_gui.gui.panels.notices import Notices
-from ckpt_gui.gui.panels.page_tabs import PageTabs
-from ckpt_gui.gui.panels.plan_panel import PlanPanel
+from ckpt_gui.gui.panels.loading_panel import LoadingPanel
 from ckpt_gui.gui.panels.start_page import StartPage
-from ckpt_gui.gui.panels.status_bar import StatusBar
-from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
-from ckpt_gui.gui.panels.tree_panel import TreePanel
-from ckpt_gui.gui.plan_keeper import PlanKeeper, is_plan
-from ckpt_gui.gui.session import Session
+from ckpt_gui.gui.session_file import WindowState, session_words
 from ckpt_gui.gui.settings import Settings
-from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.made_later import MadeLater
-from ckpt_gui.gui.window_notices import WindowNotices
-from ckpt_gui.gui.window_state import WindowState, session_words
+
+if TYPE_CHECKING:
+    from ckpt_gui.core.tree import CheckpointIndex
+    from ckpt_gui.gui.commands import Commands
+    from ckpt_gui.gui.file_watch import FileWatch
+    from ckpt_gui.gui.jobs import JobManager
+    from ckpt_gui.gui.leftover_notices import LeftoverNotices
+    from ckpt_gui.gui.models.job_book import JobBook
+    from ckpt_gui.gui.panels.checkpoint_panel import CheckpointPanel
+    from ckpt_gui.gui.panels.docks import Docks
+    from ckpt_gui.gui.panels.error_panel import ErrorPanel
+    from ckpt_gui.gui.panels.guide import Guide
+    from ckpt_gui.gui.panels.inspector_panel import InspectorPanel
+    from ckpt_gui.gui.panels.jobs_panel import JobsPanel
+    from ckpt_gui.gui.panels.notices import Notices
+    from ckpt_gui.gui.panels.page_tabs import PageTabs
+    from ckpt_gui.gui.panels.plan_panel import PlanPanel
+    from ckpt_gui.gui.panels.status_bar import StatusBar
+    from ckpt_gui.gui.panels.tool_bar import RecentFiles, ToolBar
+    from ckpt_gui.gui.panels.tree_panel import TreePanel
+    from ckpt_gui.gui.plan_keeper import PlanKeeper
+    from ckpt_gui.gui.session import Session
+    from ckpt_gui.gui.snapshot import Snapshot
+    from ckpt_gui.gui.window_notices import WindowNotices
 
 SIZE = QSize(1280, 800)
 
@@ -58,7 +56,16 @@ SIZE = QSize(1280, 800)
 class MainWindow(QMainWindow):
     """One checkpoint in one window.
 
+    Args:
+        settings: What is remembered.
+        theme: How it looks.
+        whole: Make all parts now; otherwise `complete` does.
+
+    Attributes:
+        is_whole: Whether all parts are made; the attributes that only name a type are not there before.
+
     Signals:
+        completed(): All parts are made.
         batch_wanted(paths): Several checkpoints were named; they want the window for many.
         window_wanted(path): A checkpoint wants a window of its own; empty for the start page.
         settled(): What was asked for is shown, be it a checkpoint or why there is none.
@@ -71,118 +78,99 @@ class MainWindow(QMainWindow):
     settled = Signal()
     leaving = Signal()
     session_wanted = Signal()
+    completed = Signal()
 
-    def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None) -> None:
+    jobs: JobManager
+    job_book: JobBook
+    session: Session
+    watch: FileWatch
+    tell: WindowNotices
+    leftovers: LeftoverNotices
+    plan_keeper: PlanKeeper
+    commands: Commands
+    error_panel: ErrorPanel
+    page_tabs: PageTabs
+    tree_panel: TreePanel
+    checkpoint_panel: CheckpointPanel
+    inspector_panel: InspectorPanel
+    plan_panel: PlanPanel
+    notices: Notices
+    status_bar: StatusBar
+    dock_places: Docks
+    docks: dict[str, QDockWidget]
+    guide: Guide
+    tool_bar: ToolBar
+    recents: RecentFiles
+    ask_to_close: Callable[[QWidget, Sequence[str]], bool]
+
+    def __init__(self, settings: Settings, theme: Theme, parent: QWidget | None = None, *, whole: bool = True) -> None:
         super().__init__(parent)
         self.setObjectName("main")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.drops = DropTarget(self)
         self.settings, self.theme = settings, theme
-        self.jobs = JobManager(self)
-        self.job_book = JobBook(self.jobs, self)
-        self.session = Session(self.jobs, self)
-        self.jobs.command = partial(repeat_command, self.session)
+        self.is_whole = False
         self.last_path = ""
+        self.kept_layout = QByteArray()  # of the docks, until they are there
         self._entered = False  # whether what was opened last is shown, and not only listed
-        self.ask_to_close: Callable[[QWidget, Sequence[str]], bool] = ask_to_close
-        self.watch = FileWatch(self)
-        self.tell = WindowNotices(self)
-        self.leftovers = LeftoverNotices(self)
-        self.plan_keeper = PlanKeeper(self)
-        self.commands = Commands(self)
-        self.actions_by_id = make_actions(self, self.commands)
-        self._build_panels()
-        self._build_docks()
-        self._build_tool_bar()
-        self._build_menus()
-        self._connect()
-        self.commands.take_shortcuts()
-        self.session.prefer_layout(settings.layout)
-        self.jobs.use_all_cores(settings.all_cores)
         self.before: tuple[WindowState, ...] = ()
+        self.actions_by_id = make_actions(self, _Calls(self).call, settings.shortcuts())
+        self.places = make_menus(self, self.actions_by_id)
+        self.actions_by_id[f"theme-{theme.scheme}"].setChecked(True)
+        self._build_pages()
         theme.settle(self)
         self.resize(SIZE)
         self._show_page(self.start_page)
+        if whole:
+            self.complete()
 
     # ------------------------------------------------------------------------------------------------------ building
 
-    def _build_panels(self) -> None:
-        session, theme = self.session, self.theme
-        self.start_page = StartPage(self.settings, theme)
+    def _build_pages(self) -> None:
+        self.start_page = start = StartPage(self.settings, self.theme)
         self.loading_panel = LoadingPanel()
-        self.error_panel = ErrorPanel(theme)
-        self.page_tabs = PageTabs()
-        for page in PAGES:
-            self.page_tabs.add(page.name, said(page.title), said(page.tip), partial(page.make, session, theme))
-        self.tree_panel = cast(TreePanel, self.page_tabs.page("tensors"))
-        self.tree_panel.filter_box.remember(self.settings.filters())
-        self.tree_panel.filter_box.used.connect(self.settings.add_filter)
-        self.tree_panel.columns.restore(self.settings.columns)
-        self.tree_panel.columns.changed.connect(self.settings.keep_columns)
-        self.checkpoint_panel = CheckpointPanel(session, theme)
-        self.inspector_panel = InspectorPanel(session, theme)
-        self.plan_panel = PlanPanel(session, theme)
-        self.notices = Notices(theme)
         self.pages = QStackedWidget()
-        for state in (self.start_page, self.loading_panel, self.error_panel, self.page_tabs):
-            self.pages.addWidget(state)
+        self.pages.addWidget(start)
+        self.pages.addWidget(self.loading_panel)
         centre = QWidget()
-        layout = QVBoxLayout(centre)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.notices)
-        layout.addWidget(self.pages, 1)
+        self.column = QVBoxLayout(centre)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(0)
+        self.column.addWidget(self.pages, 1)
         self.setCentralWidget(centre)
-        self.status_bar = StatusBar(session, self.jobs)
-        self.setStatusBar(self.status_bar)
+        start.open_file.connect(self.actions_by_id["open-file"].trigger)
+        start.open_folder.connect(self.actions_by_id["open-folder"].trigger)
+        start.open_sample.connect(self.actions_by_id["open-sample"].trigger)
+        start.explain_error.connect(self.actions_by_id["explain"].trigger)
+        start.session_wanted.connect(self.actions_by_id["restore-session"].trigger)
+        start.open_path.connect(self.open_path)
+        start.open_beside.connect(self.window_wanted)
+        self.drops.hovered.connect(start.drop_area.set_hot)
+        self.drops.dropped.connect(self._on_dropped)
+        self.drops.refused.connect(self._on_not_dropped)
 
-    def _build_docks(self) -> None:
-        session = self.session
-        self._docks = Docks(
-            self,
-            {
-                "checkpoint": (self.tr("Checkpoint"), self.checkpoint_panel),
-                "inspector": (self.tr("Inspector"), self.inspector_panel),
-                "plan": (self.tr("Fix plan"), self.plan_panel),
-                "history": (self.tr("History"), HistoryPanel(session)),
-                "jobs": (self.tr("Jobs"), MadeLater(self._make_jobs)),
-                "log": (self.tr("Log"), MadeLater(partial(LogPanel, self.job_book))),
-            },
-        )
-        self.docks = self._docks.by_name
-        self.job_book.count_changed.connect(self._count_jobs)
-        self.guide = Guide(self.page_tabs, self.tree_panel, self.inspector_panel, self.docks["inspector"])
+    def complete(self) -> None:
+        """Make what is not made yet, at once."""
+        if not self.is_whole:
+            from ckpt_gui.gui.window_parts import parts_of
 
-    def _make_jobs(self) -> JobsPanel:
-        panel = JobsPanel(self.job_book, self.theme)
-        panel.open_wanted.connect(self.open_path)
-        return panel
+            parts_of(self).finish()
 
-    def _count_jobs(self, count: int) -> None:
-        """Say on the tab how many jobs run."""
-        title = self.tr("Jobs")
-        self.docks["jobs"].setWindowTitle(f"{title} {count}" if count else title)
+    def complete_later(self) -> None:
+        """Make what is not made yet, a part at a time, from the first picture on."""
+        from ckpt_gui.gui.window_parts import parts_of
 
-    def _build_tool_bar(self) -> None:
-        self.tool_bar = ToolBar(self.session, self.actions_by_id)
-        self.addToolBar(self.tool_bar)
-        self.fix_button = self.tool_bar.fix_button
+        parts_of(self).begin()
 
-    def _build_menus(self) -> None:
-        places = make_menus(self, self.actions_by_id)
-        self.recents = RecentFiles(places["RECENTS"], self.settings, self)
-        self.tool_bar.open_button.setMenu(places["RECENTS"])
-        undo = self.session.undo_stack.createUndoAction(self, self.tr("&Undo"))
-        redo = self.session.undo_stack.createRedoAction(self, self.tr("&Redo"))
-        undo.setShortcuts(QKeySequence.keyBindings(QKeySequence.StandardKey.Undo))
-        redo.setShortcuts(QKeySequence.keyBindings(QKeySequence.StandardKey.Redo))
-        fill_place(places["UNDO"], "UNDO", [undo, redo])
-        fill_place(places["COLUMNS"], "COLUMNS", [self.tree_panel.columns.menu.menuAction()])
-        places["PAGES"].addActions(self.page_tabs.menu_actions())
-        fill_place(places["DOCKS"], "DOCKS", [dock.toggleViewAction() for dock in self.docks.values()])
-        self.actions_by_id[f"theme-{self.theme.scheme}"].setChecked(True)
+    @property
+    def is_broken(self) -> bool:
+        """Whether a part can not be made."""
+        from ckpt_gui.gui.window_parts import parts_of
 
-    def _connect(self) -> None:
+        return parts_of(self).broken
+
+    def connect_parts(self) -> None:
+        """Follow the parts, which are all there now, and show what the window is asked to show."""
         session = self.session
         self.commands.serve()
         session.opening.connect(self._on_opening)
@@ -192,7 +180,6 @@ class MainWindow(QMainWindow):
         session.closed.connect(self.show_start)
         session.refused.connect(self.tell.trouble)
         self.watch.changed.connect(self.tell.files_changed)
-        self.drops.refused.connect(self.tell.not_dropped)
         session.undo_stack.cleanChanged.connect(lambda clean: self.setWindowModified(not clean))
         self.jobs.progressed.connect(self.loading_panel.show_progress)
         self.loading_panel.cancel.connect(session.cancel_opening)
@@ -205,18 +192,29 @@ class MainWindow(QMainWindow):
         session.keys_wanted.connect(self.guide.show_keys)
         session.key_wanted.connect(self.guide.show_key)
         session.reference.ended.connect(self._on_compared)
-        self.drops.hovered.connect(self.start_page.drop_area.set_hot)
-        self.drops.dropped.connect(self._on_dropped)
         self.plan_panel.step_selected.connect(self.guide.show_step)
         self.tree_panel.all_shown.connect(self.plan_panel.clear_selection)
+        self.is_whole = True
+        self._show_page(self.pages.currentWidget() or self.start_page)
+        self.completed.emit()
 
     def restore(self) -> None:
         """Put the window and its docks where they were last time."""
-        geometry, self._docks.layout = self.settings.window()
+        geometry, self.kept_layout = self.settings.window()
         self.restoreGeometry(geometry)
+        if self.is_whole:
+            self.dock_places.layout = self.kept_layout
+
+    def expect(self, path: str) -> None:
+        """Show that a path will be opened as soon as all parts are there."""
+        self.last_path = path
+        self.loading_panel.show_path(path)
+        self._show_page(self.loading_panel)
+        self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
 
     def open_path(self, path: str, config: str | None = None) -> None:
         """Open a checkpoint, in place of the one that is open; with a config of the user's, if one is given."""
+        self.complete()
         if self.plan_keeper.may_leave():
             self.session.open(path, config=config)
 
@@ -226,14 +224,24 @@ class MainWindow(QMainWindow):
         self.start_page.offer_session(session_words(states) if states else "")
         self._enable()
 
+    def make_jobs(self) -> JobsPanel:
+        """Return the list of the jobs."""
+        from ckpt_gui.gui.panels.jobs_panel import JobsPanel
+
+        panel = JobsPanel(self.job_book, self.theme)
+        panel.open_wanted.connect(self.open_path)
+        return panel
+
+    def count_jobs(self, count: int) -> None:
+        """Say on the tab how many jobs run."""
+        title = self.tr("Jobs")
+        self.docks["jobs"].setWindowTitle(f"{title} {count}" if count else title)
+
     # ------------------------------------------------------------------------------------------------------ following
 
     def _on_opening(self, path: str) -> None:
-        self.last_path = path
         self._forget_files()
-        self.loading_panel.show_path(path)
-        self._show_page(self.loading_panel)
-        self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
+        self.expect(path)
 
     def _on_listed(self, index: CheckpointIndex) -> None:
         """Show the tensors before what they are is known; the second time, when their shapes are, leave the rest."""
@@ -252,6 +260,8 @@ class MainWindow(QMainWindow):
         if not self._entered:
             self._entered = True
             if os.path.exists(path) or is_url(path):
+                from ckpt_gui.core.batch import state_of
+
                 self.settings.add_recent(path)
                 state, _, _ = state_of(snapshot.plan, snapshot.export)
                 self.settings.note_recent(path, snapshot.overview.nbytes, state)
@@ -299,22 +309,25 @@ class MainWindow(QMainWindow):
 
     def _show_page(self, page: QWidget) -> None:
         self.pages.setCurrentWidget(page)
-        self._docks.show(page is self.page_tabs and self.session.snapshot is not None)
+        self._enable()
+        if not self.is_whole:
+            return
+        self.dock_places.show(page is self.page_tabs and self.session.snapshot is not None)
         self._make_room()
         self.tool_bar.setVisible(page is not self.start_page)
         self.status_bar.setVisible(page is not self.start_page)
-        self._enable()
 
     def _make_room(self) -> None:
         """Leave the height of the plan to pages that are not about it."""
         shown = self.pages.currentWidget() is self.page_tabs
-        self._docks.make_room(shown and self.page_tabs.current_name != "tensors")
+        self.dock_places.make_room(shown and self.page_tabs.current_name != "tensors")
 
     def _enable(self) -> None:
-        page, snapshot = self.pages.currentWidget(), self.session.snapshot
-        is_open = page is self.page_tabs and snapshot is not None
+        page, snapshot = self.pages.currentWidget(), self.session.snapshot if self.is_whole else None
+        is_open = snapshot is not None and page is self.page_tabs
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
-        self.tool_bar.compare_box.setEnabled(is_open)
+        if self.is_whole:
+            self.tool_bar.compare_box.setEnabled(is_open)
         adapter = is_open and snapshot is not None and snapshot.plan.adapter is not None
         enable(
             self.actions_by_id,
@@ -332,6 +345,9 @@ class MainWindow(QMainWindow):
 
     def _on_dropped(self, paths: list[str]) -> None:
         """Open a checkpoint here, and several in the window for many; take over a plan."""
+        from ckpt_gui.gui.plan_keeper import is_plan
+
+        self.complete()
         models = distinct(paths)
         if self.session.snapshot is not None and len(models) == 1 and is_plan(models[0]):
             self.plan_keeper.load(models[0])
@@ -340,8 +356,17 @@ class MainWindow(QMainWindow):
         else:
             self.batch_wanted.emit(list(models))
 
+    def _on_not_dropped(self) -> None:
+        self.complete()
+        self.tell.not_dropped()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask if work is running; then stop it, and leave no thread behind."""
+        if not self.is_whole:
+            event.accept()
+            return
+        from ckpt_gui.gui.panels.close_question import job_lines
+
         lines = job_lines(self.jobs.running())
         asked = bool(lines) and self.settings.asks_to_close
         if (asked and not self.ask_to_close(self, lines)) or not self.plan_keeper.may_leave():
@@ -349,9 +374,22 @@ class MainWindow(QMainWindow):
             return
         self.leaving.emit()
         self._show_page(self.start_page)  # keeps the layout of the docks
-        self.settings.save_window(self.saveGeometry(), self._docks.layout)
+        self.settings.save_window(self.saveGeometry(), self.dock_places.layout)
         self.commands.drop_dialog()
         self.session.close()
         self.watch.stop()
         self.jobs.shutdown()
         event.accept()
+
+
+class _Calls(QObject):
+    """Calls the commands of a window, which may be among the parts that are not made yet."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+
+    def call(self, handler: str, *words: str) -> None:
+        """Call a command by the name of its method."""
+        window = cast(MainWindow, self.parent())  # not an attribute, so that Python frees a closed window at once
+        window.complete()
+        getattr(window.commands, handler)(*words)

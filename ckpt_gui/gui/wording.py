@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.text import human_bytes as core_bytes
 from ckpt_gui.gui.language import local, said
-
-# The layouts that the window offers; the command line writes the rarer ones too.
-_OFFERED = ("hf", "meta", "torchtune", "litgpt", "gpt-fast", "torchtitan", "nanogpt")
-LAYOUTS = {name: title_of(name) for name in _OFFERED} | {"same": "As it is"}
 
 
 def count_text(number: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from tests.bench.start_job import first_rows, paint, paint_alone
 from tests.bench.telling import Job, run_named
 
 AGAIN = 7  # times that a checkpoint is opened once all is imported
@@ -92,31 +93,6 @@ def check(source: str, status: str) -> dict[str, float]:
     if ended != int(status):
         raise RuntimeError(f"check of {source} ended with {ended}")
     return {"status": ended}
-
-
-def paint() -> dict[str, float]:
-    """Open the window on its start page, and end with its first picture."""
-    from PySide6.QtCore import QEvent, QObject, QTimer
-
-    from ckpt_gui.gui import app as gui
-
-    class First(QObject):
-        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-            if event.type() == QEvent.Type.Paint:
-                QTimer.singleShot(0, app.quit)
-            return False
-
-    gui.tune()
-    app = gui.application()
-    settings = gui.Settings(keeps=False)
-    windows = gui.Windows(settings, gui.Theme(app, settings.scheme))
-    first = First()
-    app.installEventFilter(first)
-    windows.add("")
-    app.exec()
-    app.removeEventFilter(first)
-    windows.close_all()
-    return {}
 
 
 def compare(one: str, two: str, workers: str) -> dict[str, float]:
@@ -223,10 +199,11 @@ def cluster(source: str, folder: str, workers: str) -> dict[str, float]:
         return {"written": time.perf_counter() - begun, "nbytes": result.nbytes}
 
 
-JOBS: dict[str, Job] = {
-    job.__name__: job
-    for job in (export, export_sample, open_ours, open_again, check, paint, compare, figures, scan, plan, cluster)
-}
+_ALL: tuple[Job, ...] = (
+    export, export_sample, open_ours, open_again, check, paint, paint_alone, first_rows, compare, figures, scan, plan,
+    cluster,
+)  # fmt: skip
+JOBS: dict[str, Job] = {job.__name__: job for job in _ALL}
 
 if __name__ == "__main__":
     run_named(JOBS)

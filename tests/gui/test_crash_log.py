@@ -14,7 +14,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from ckpt_gui.gui.crash_log import BAD, KEPT, bad_ends, crash_log
+from ckpt_gui.gui.crash_log import BAD, KEPT, add_versions, bad_ends, crash_log
 from tests.gui.windows import make_window
 
 # A window whose process does what the first argument says half a second after it was opened.
@@ -87,6 +87,19 @@ def test_what_was_logged_is_in_it_while_the_program_runs(tmp_path: Path) -> None
         during = list(logging.getLogger("ckpt_gui").handlers)
     assert not path.exists()
     assert len(logging.getLogger("ckpt_gui").handlers) == len(during) - 1
+
+
+def test_versions_come_once_there_is_time(tmp_path: Path) -> None:
+    with crash_log(tmp_path / "logs") as path:
+        assert path is not None
+        add_versions(path)
+        logging.getLogger("ckpt_gui").handlers[-1].handle(
+            logging.LogRecord("ckpt_gui.x", logging.ERROR, __file__, 1, "after", (), None)
+        )
+        text = path.read_text()
+    assert text.index("arguments: ") < text.index("numpy ") < text.index("after"), "nothing is written over"
+    add_versions(None)
+    add_versions(tmp_path / "none" / "log")
 
 
 def test_no_log_where_none_can_be_written(tmp_path: Path) -> None:

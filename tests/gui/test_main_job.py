@@ -30,7 +30,7 @@ def opened(window: MainWindow, qtbot: QtBot) -> None:
 def exported(window: MainWindow, qtbot: QtBot, layout: str, folder: Path) -> None:
     """Choose a layout, press Fix, name a folder, press Export, and open what was written."""
     window.session.change_target(layout=layout)
-    qtbot.mouseClick(window.fix_button, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.tool_bar.fix_button, Qt.MouseButton.LeftButton)
     dialog = window.commands.dialog
     assert dialog is not None
     dialog.set_folder(str(folder))

@@ -488,12 +488,12 @@ def test_help_opens(window: MainWindow, qtbot: QtBot) -> None:
 
 def test_fix_is_off_while_something_blocks_and_says_why(qtbot: QtBot, qapp: QApplication) -> None:
     window = make_window(qtbot, qapp, source(without="layers.1."))
-    assert not window.fix_button.isEnabled()
-    assert window.fix_button.toolTip().startswith("Blocked: ")
+    assert not window.tool_bar.fix_button.isEnabled()
+    assert window.tool_bar.fix_button.toolTip().startswith("Blocked: ")
     assert not window.actions_by_id["fix"].isEnabled()
     assert window.actions_by_id["export"].isEnabled(), "the dialog says what can be done"
     window.session.publish(snapshot_of(source()))
-    assert window.fix_button.isEnabled()
+    assert window.tool_bar.fix_button.isEnabled()
 
 
 def test_a_finding_about_the_pair_shows_the_pair(qtbot: QtBot, qapp: QApplication) -> None:

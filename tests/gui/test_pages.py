@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QLabel, QTabBar
 from pytestqt.qtbot import QtBot
 
-from ckpt_gui.gui import main_window
+from ckpt_gui.gui import main_window, pages
 from ckpt_gui.gui.pages import PAGES, Page
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme
@@ -30,7 +30,7 @@ class Counting(QLabel):
 
 @pytest.fixture
 def window(qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> main_window.MainWindow:
-    monkeypatch.setattr(main_window, "PAGES", (PAGES[0], Page("count", "&Count", "Counts", Counting)))
+    monkeypatch.setattr(pages, "PAGES", (PAGES[0], Page("count", "&Count", "Counts", Counting)))
     monkeypatch.setattr(Counting, "made", 0)
     return make_window(qtbot, qapp, source())
 
@@ -72,7 +72,7 @@ def test_pages_are_named_in_the_menu_and_on_the_command_line(window: main_window
 
 
 def test_one_page_has_no_tabs(qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main_window, "PAGES", PAGES[:1])
+    monkeypatch.setattr(pages, "PAGES", PAGES[:1])
     window = make_window(qtbot, qapp, source())
     assert not window.page_tabs.findChild(QTabBar).isVisible()
     assert window.page_tabs.menu_actions() == []

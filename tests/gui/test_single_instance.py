@@ -248,12 +248,12 @@ def test_secrets_come_over_and_are_not_shown(windows: Windows, qtbot: QtBot, mon
 
 def test_files_from_the_finder_are_taken(qapp: QApplication, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrivals_module, "address", lambda: "")
-    arrivals = Arrivals(qapp)
+    arrivals = Arrivals(qapp, files=True)
     with qtbot.waitSignal(arrivals.wanted) as heard:
         QApplication.sendEvent(qapp, QFileOpenEvent(QUrl.fromLocalFile("/m/a.safetensors")))
     assert heard.args == [Request(("/m/a.safetensors",))]
     QApplication.sendEvent(qapp, QEvent(QEvent.Type.User))
-    qtbot.waitUntil(lambda: arrivals._door is not None)  # it is tried, and there is no place for it
+    arrivals.open()  # it is tried, and there is no place for it
     qapp.removeEventFilter(arrivals)
     arrivals.deleteLater()
 

@@ -11,9 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.desktop.resources import SAMPLE, resource
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.session_file import WindowState, read_states, session_words, write_states
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.window_state import WindowState, read_states, session_words, state_of, view_command, write_states
+from ckpt_gui.gui.window_state import state_of, view_command
 from ckpt_gui.gui.windows import Windows
 
 KEY = "_orig_mod.layers.1.attention.wq.weight"

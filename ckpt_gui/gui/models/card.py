@@ -17,8 +17,9 @@ from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.dataclasses import dataclass
+from ckpt_gui.gui.layouts import LAYOUTS
 from ckpt_gui.gui.models.adapter_rows import AdapterRow, adapter_rows
-from ckpt_gui.gui.wording import LAYOUTS, human_count
+from ckpt_gui.gui.wording import human_count
 
 CONTAINERS = {
     "safetensors": "safetensors", "torch-zip": "PyTorch file", "torch-legacy": "old PyTorch file",

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 
 from ckpt_gui.core.batch import Verdict
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import human_bytes as plain_bytes
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.looks import BATCH_STYLES
 from ckpt_gui.gui.widgets.units import quoted
 from ckpt_gui.gui.wording import count_text, human_bytes
 
-
-@dataclass(frozen=True, slots=True)
-class BatchStyle:
-    """How a state of a row is shown: never by its colour alone.
-
-    Attributes:
-        glyph: One character.
-        word: Its name for people.
-        colour: Colour role.
-    """
-
-    glyph: str
-    word: str
-    colour: str
-
-
-# In the order of the summary.
-BATCH_STYLES: Mapping[str, BatchStyle] = MappingProxyType({
-    "written": BatchStyle("✔", "written", "teal"),
-    "writing": BatchStyle("▸", "writing", "blue"),
-    "queued": BatchStyle("…", "waits to be written", "blue"),
-    "certain": BatchStyle("⟲", "certain fix", "blue"),
-    "clean": BatchStyle("✓", "clean", "teal"),
-    "decision": BatchStyle("?", "needs a decision", "orange"),
-    "error": BatchStyle("✗", "unreadable", "red"),
-    "failed": BatchStyle("✗", "not written", "red"),
-    "stopped": BatchStyle("■", "stopped", "grey"),
-    "looking": BatchStyle("○", "being looked at", "grey"),
-    "waiting": BatchStyle("○", "waits", "grey"),
-})  # fmt: skip
 BUSY = frozenset({"writing", "queued", "looking", "waiting"})
 UNREAD = frozenset({"looking", "waiting"})
 FIXABLE = frozenset({"certain", "failed", "stopped"})  # a failed one may be tried again
@@ -56,7 +26,7 @@ class BatchRow:
     Attributes:
         path: As it was named.
         name: Its last part, with what tells it from others in the queue.
-        state: A key of `BATCH_STYLES`.
+        state: A key of `looks.BATCH_STYLES`.
         verdict: What is known of it; None until it was looked at.
         folder: Where its export goes.
         sentence: Why it is in this state, or what came of it.

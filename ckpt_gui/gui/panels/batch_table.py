@@ -10,7 +10,8 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.panels.batch_rows import BATCH_STYLES, BatchRow, as_table, columns
+from ckpt_gui.gui.looks import BATCH_STYLES
+from ckpt_gui.gui.panels.batch_rows import BatchRow, as_table, columns
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
 

@@ -8,9 +8,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ckpt_gui.core.export import GB, Target
+from ckpt_gui.gui.layouts import LAYOUTS
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, FlowLayout, button
 from ckpt_gui.gui.widgets.units import GRID, em
-from ckpt_gui.gui.wording import LAYOUTS
 
 SIZES = (1, 2, 5, 10, 20, 50)
 NO_LIMIT = 1 << 62

@@ -1,4 +1,4 @@
-"""What the window shows while a checkpoint is opened, and if that fails: what, where, what to do. Never a dialog."""
+"""What the window shows if a checkpoint can not be opened: what, where, what to do. Never a dialog."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QW
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.text import human_bytes
 from ckpt_gui.gui.error_report import error_report
-from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, button, clear, label, set_look
 from ckpt_gui.gui.theme import Theme
-from ckpt_gui.gui.widgets.progress import ProgressBar
 from ckpt_gui.gui.widgets.units import GRID, quoted
 
 WIDTH_EM = 40
@@ -156,49 +153,3 @@ def error_words(path: str, error: BaseException) -> tuple[str, str, list[tuple[s
         return f"{name} cannot be opened", f"The system says: {safe_text(reason)}.", details
     details.append(("What to do", "This is a fault of this program. Copy the report and send it to its makers."))
     return f"Something went wrong with {name}", f"{type(error).__name__}: {safe_text(str(error), 300)}", details
-
-
-class LoadingPanel(QWidget):
-    """Says what is being opened and how far it is.
-
-    Signals:
-        cancel(): Stop opening.
-    """
-
-    cancel = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.title = label(size=1.35, bold=True, wrap=True)
-        self.step = label(muted=True, wrap=True)
-        self.bar = ProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(self.tr("Progress of opening"))
-        self.bar.setFixedSize(20 * self.fontMetrics().height(), GRID)
-        stop = button(self.tr("Cancel"))
-        stop.clicked.connect(self.cancel)
-        outer = QVBoxLayout(self)
-        outer.setSpacing(2 * GRID)
-        outer.addStretch(2)
-        for text in (self.title, self.step):
-            text.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            outer.addWidget(text)
-        for widget in (self.bar, stop):
-            outer.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
-        outer.addStretch(3)
-
-    def show_path(self, path: str) -> None:
-        """Start anew for a path."""
-        self.title.setText(self.tr("Opening {}").format(safe_text(os.path.basename(os.path.normpath(path)), 80)))
-        self.step.setText(self.tr("Reading headers"))
-        self.bar.setRange(0, 0)
-
-    def show_progress(self, _job: Job, text: str, done: int, total: int) -> None:
-        """Show how far it is, in bytes."""
-        self.step.setText(
-            said(
-                f"{safe_text(text, 80)}: {human_bytes(done)} of {human_bytes(total)}" if total else safe_text(text, 80)
-            )
-        )
-        self.bar.setRange(0, 1000 if total else 0)
-        self.bar.setValue(round(1000 * done / total) if total else 0)

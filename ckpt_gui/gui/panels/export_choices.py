@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QGridLayout, QHBoxLayou
 from ckpt_gui.core.export import GB
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.layouts import LAYOUTS
 from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.panels.parts import Card, button
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.widgets.units import GRID, em, heading, plain_label
-from ckpt_gui.gui.wording import LAYOUTS, human_bytes
+from ckpt_gui.gui.wording import human_bytes
 
 SHARDS = (1, 2, 5, 10, 20, 50)
 NO_LIMIT = 1 << 62

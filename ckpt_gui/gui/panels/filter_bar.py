@@ -13,6 +13,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.layouts import LAYOUTS
 from ckpt_gui.gui.models.adapter_rows import is_possible
 from ckpt_gui.gui.models.tree_columns import Mode
 from ckpt_gui.gui.panels.filter_box import FilterBox
@@ -21,7 +22,7 @@ from ckpt_gui.gui.panels.parts import FlowLayout, button, label
 from ckpt_gui.gui.panels.state_paint import StateChip
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, plain_label
-from ckpt_gui.gui.wording import LAYOUTS, count_text
+from ckpt_gui.gui.wording import count_text
 
 MODES: tuple[Mode, ...] = ("tree", "flat", "families")
 NARROW_EMS = 28  # width below which the modes stand below the filter

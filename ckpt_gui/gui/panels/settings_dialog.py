@@ -22,12 +22,12 @@ from PySide6.QtWidgets import (
 
 from ckpt_gui.gui.crash_log import log_folder
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.layouts import LAYOUTS
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, label
 from ckpt_gui.gui.settings import MOST_RECENTS, Settings
 from ckpt_gui.gui.theme import LEAST_POINTS, MOST_POINTS, SCHEMES, Theme
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody, scroll_area
 from ckpt_gui.gui.widgets.units import GRID, em
-from ckpt_gui.gui.wording import LAYOUTS
 
 
 class SettingsDialog(QDialog):

@@ -190,10 +190,5 @@ class _KeysEdit(QKeySequenceEdit):
         return super().event(event)
 
 
-def read_keys(texts: Iterable[str]) -> list[QKeySequence]:
-    """Return the shortcuts that are written in the settings."""
-    return [QKeySequence(text, QKeySequence.SequenceFormat.PortableText) for text in texts]
-
-
 def _shown(keys: Iterable[QKeySequence]) -> str:
     return "   ".join(key.toString(_NATIVE) for key in keys)

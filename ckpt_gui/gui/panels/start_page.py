@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushBut
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.desktop.resources import ICON, resource
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.panels.batch_rows import BATCH_STYLES
+from ckpt_gui.gui.looks import BATCH_STYLES
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, clear, label
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme

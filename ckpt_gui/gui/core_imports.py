@@ -1,0 +1,28 @@
+"""Imports what the window needs of the core in a thread, so that the window is painted and moves meanwhile.
+
+Nothing of Qt is imported there: PySide6 makes its classes as they are first named, and no two threads may do that at
+once.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+
+MODULES = ("api", "tree", "against", "batch", "candidates", "journal", "leftovers", "overview", "plan_file", "values")
+
+
+@cache
+def core_imports() -> threading.Thread:
+    """Return the thread that imports; it is started by the first call."""
+    thread = threading.Thread(target=_import, name="imports")
+    thread.start()
+    return thread
+
+
+def _import() -> None:
+    for name in MODULES:
+        with suppress(ImportError):  # told where it is needed: it fails there again
+            import_module(f"ckpt_gui.core.{name}")
