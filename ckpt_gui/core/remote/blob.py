@@ -81,7 +81,8 @@ class Blob:
             end = min(max((missing[-1] + 1) * BLOCK, begin + ahead), self.stat.size)
             data = bytearray(end - begin)
             self._fetch_into(begin, memoryview(data))
-            held |= CACHE.put_range(self._number, begin, bytes(data), self.stat.size)
+            held |= CACHE.put_range(self._number, begin, data, self.stat.size)
+            del data
         for block in range(first, last + 1):
             low, high = max(start, block * BLOCK), min(start + len(out), (block + 1) * BLOCK)
             out[low - start : high - start] = memoryview(held[block])[low - block * BLOCK : high - block * BLOCK]
@@ -122,8 +123,9 @@ class Blob:
 
         works = [fetch(low, high) for low, high in places]
         spans = [(start + low, start + high) for low, high in places]
-        for (low, high), data in zip(places, tried_all(self.url, spans, works), strict=True):
-            out[low:high] = data
+        answers = tried_all(self.url, spans, works)
+        for low, high in reversed(places):
+            out[low:high] = answers.pop()  # each goes as soon as it is copied
 
 
 def identity_of(url: str, stat: Stat) -> tuple[int, ...]:

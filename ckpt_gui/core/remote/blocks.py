@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 
 BLOCK = 256 << 10
-MAX_BYTES = 128 << 20  # of all files together
+MAX_BYTES = 48 << 20  # of all files together
 
 
 class BlockCache:
@@ -44,7 +44,7 @@ class BlockCache:
                     found[block] = data
         return found
 
-    def put_range(self, number: int, start: int, data: bytes, size: int) -> dict[int, bytes]:
+    def put_range(self, number: int, start: int, data: bytes | bytearray, size: int) -> dict[int, bytes]:
         """Keep the whole blocks in some bytes of a file, the last of the file included; return them.
 
         Args:
@@ -55,7 +55,7 @@ class BlockCache:
         """
         made = {}
         for at in range(0, len(data), BLOCK):
-            block = data[at : at + BLOCK]
+            block = bytes(memoryview(data)[at : at + BLOCK])
             if len(block) == BLOCK or start + at + len(block) == size:
                 made[(start + at) // BLOCK] = block
         with self._lock:
