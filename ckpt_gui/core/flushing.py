@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from ckpt_gui.core.meter import Meter
 
-_EVERY = 0.25  # seconds between two times that the disk is asked for what there is
+_EVERY = 0.1  # seconds between two times that the disk is asked for what there is
 _TICK = 0.1  # seconds after which a cancel is heard
 
 
