@@ -16,6 +16,7 @@ from typing import Any
 from ckpt_gui.cli.parser import Parser, place
 from ckpt_gui.cli.terminal import CANCELLED, OK, PROGRAM, TROUBLE, USAGE, say, say_crash, say_error, write
 from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.version import installed
 
 COMMANDS = {
     "check": "say what a checkpoint is and what is wrong with it",
@@ -201,12 +202,7 @@ def _raw_formatter() -> Any:
 
 
 def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("ckpt_gui")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
+    return installed("ckpt_gui") or "(not installed)"
 
 
 if __name__ == "__main__":

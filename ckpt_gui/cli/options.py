@@ -10,7 +10,6 @@ from ckpt_gui.cli.edit_options import add_edit_options
 from ckpt_gui.cli.parser import place
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.target_folder import refuse_url
 from ckpt_gui.core.tensors import Source, find_ref
 from ckpt_gui.core.text import shown
 from ckpt_gui.core.text.words import read_bytes
@@ -80,6 +79,8 @@ def family(text: str) -> str:
 
 def out_folder(text: str) -> str:
     """Read the folder to write, which is one of this machine."""
+    from ckpt_gui.core.target_folder import refuse_url  # with all that writing needs
+
     refuse_url(text)
     return text
 

@@ -9,6 +9,7 @@ import traceback
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import without_secrets
+from ckpt_gui.core.version import installed
 
 LIBRARIES = ("PySide6-Essentials", "numpy", "torch", "transformers", "matplotlib")
 
@@ -52,8 +53,8 @@ def error_report(error: BaseException, command: str = "") -> str:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """Return the versions of the program, the system, and the libraries that are installed; none is imported."""
-    found = [("ckpt_gui", _version("ckpt_gui")), ("Python", platform.python_version()), ("on", platform.platform())]
-    found += [(name, _version(name)) for name in LIBRARIES]
+    found = [("ckpt_gui", installed("ckpt_gui")), ("Python", platform.python_version()), ("on", platform.platform())]
+    found += [(name, installed(name)) for name in LIBRARIES]
     return tuple((name, version) for name, version in found if version)
 
 
@@ -62,12 +63,3 @@ def without_home(text: str) -> str:
     home = os.path.expanduser("~").rstrip(os.sep)
     text = without_secrets(text)
     return text.replace(home + os.sep, f"~{os.sep}") if len(home) > 1 else text
-
-
-def _version(name: str) -> str:
-    from importlib import metadata  # 25 ms that a window need not wait for
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""

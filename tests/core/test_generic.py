@@ -49,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     monkeypatch.setattr(generic, "_ask", ask)
     monkeypatch.setattr(generic, "available", lambda: True)
-    monkeypatch.setattr(generic.metadata, "version", lambda name: "9.9")
+    monkeypatch.setattr(generic, "installed", lambda name: "9.9")
     return questions
 
 

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import Family, Ignored, Layout, Slot
 from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.version import installed
 from ckpt_gui.dataclasses import dataclass, replace
 
 TIMEOUT = 300.0  # seconds: importing transformers alone takes some on a slow disk
@@ -112,9 +112,8 @@ def _checked(model_type: str, found: Mapping[str, Any]) -> Saved:
 def _cache_file(text: str) -> Path | None:
     from platformdirs import user_cache_path
 
-    try:
-        version = metadata.version("transformers")
-    except metadata.PackageNotFoundError:
+    version = installed("transformers")
+    if not version:
         return None
     digest = hashlib.sha256(f"{_SCHEMA} {version} {text}".encode()).hexdigest()
     return user_cache_path("ckpt_gui", appauthor=False) / "layouts" / f"{digest}.json"

@@ -8,9 +8,10 @@ import netrc
 import ssl
 import threading
 from functools import lru_cache
-from importlib import metadata
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+from ckpt_gui.core.version import version
 
 TIMEOUT = 20.0  # seconds without a byte
 MAX_KEPT = 8  # for each server
@@ -51,7 +52,7 @@ class Connections:
 
     def headers(self, parts: SplitResult, *, keeps_password: bool) -> dict[str, str]:
         """Return the headers of a request; a password goes only to the server that it was given for."""
-        headers = {"Accept-Encoding": "identity", "User-Agent": f"ckpt_gui/{_version()}"}
+        headers = {"Accept-Encoding": "identity", "User-Agent": f"ckpt_gui/{version()}"}
         login = _login(parts) if keeps_password else None
         if login is not None:
             headers["Authorization"] = f"Basic {base64.b64encode(':'.join(login).encode()).decode()}"
@@ -100,11 +101,3 @@ def _login(parts: SplitResult) -> tuple[str, str] | None:
 @lru_cache(maxsize=1)
 def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    try:
-        return metadata.version("ckpt_gui")
-    except metadata.PackageNotFoundError:
-        return "0"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +10,7 @@ from urllib.parse import quote
 from ckpt_gui.core.errors import Finding, worst_first
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.report.as_json import MOST_KEYS
+from ckpt_gui.core.version import version
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
@@ -21,7 +21,7 @@ def sarif(path: str, findings: Iterable[Finding]) -> dict[str, Any]:
     codes = list(dict.fromkeys(f.code for f in listed))
     driver = {
         "name": "ckpt_gui",
-        "version": _version(),
+        "version": version(),
         "rules": [{"id": code, "name": code.title().replace("-", "")} for code in codes],
     }
     run = {
@@ -56,10 +56,3 @@ def _uri(path: str) -> str:
         posix = pure.as_posix()
         return "file://" + quote(posix if posix.startswith("/") else f"/{posix}", errors="surrogateescape")
     return quote(pure.as_posix(), errors="surrogateescape")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("ckpt_gui")
-    except metadata.PackageNotFoundError:
-        return "0"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ckpt_gui.core.filtering import FIELDS
+from ckpt_gui.core.version import installed
 from ckpt_gui.desktop.resources import ICON, resource
 from ckpt_gui.gui.looks import SEVERITY_STYLES, STATE_STYLES
 from ckpt_gui.gui.panels.parts import Card, button, label
@@ -139,10 +138,7 @@ class AboutDialog(QDialog):
 
 def program_version() -> str:
     """Return the version that is installed."""
-    try:
-        return version("ckpt_gui")
-    except PackageNotFoundError:
-        return "(not installed)"
+    return installed("ckpt_gui") or "(not installed)"
 
 
 def _grid() -> QGridLayout:
