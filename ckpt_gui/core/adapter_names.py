@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ckpt_gui.core.adapters import LORA, PREFIX, TOKENS, Adapter, Lora, Tokens, scaled
-from ckpt_gui.core.keys import template
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, replace
 
@@ -49,9 +48,8 @@ class _Halves:
         return [ref for ref in (self.a, self.b, self.lengths, self.bias) if ref is not None]
 
 
-def has_adapter(keys: Iterable[str]) -> bool:
-    """Return True if some key may be an adapter's."""
-    shapes = set(map(template, keys))  # a few, however many keys there are
+def has_adapter(shapes: Iterable[str]) -> bool:
+    """Return True if some key may be an adapter's, by the templates of the keys."""
     return any("lora_" in key or key.startswith((PREFIX, "prompt_embeddings")) or _marked(key) for key in shapes)
 
 

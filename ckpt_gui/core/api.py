@@ -197,7 +197,7 @@ def compared(
 
 def diff(plan: Plan, layout: str = "hf") -> Diff:
     """Compare a checkpoint, row by row, with what it would be in a layout."""
-    from ckpt_gui.core.diff import diff_expected
+    from ckpt_gui.core.diffing import diff_expected
 
     return diff_expected(retarget(plan, Target(layout)))
 

@@ -1,7 +1,8 @@
 """Making a great many frozen values at once.
 
 A frozen dataclass sets its fields one by one through Python calls; for 100,000 tensors that takes longer than finding
-out what to set. Here whole columns are set by C loops.
+out what to set. Here columns are set by C loops, block by block, so that none keeps other threads
+waiting for long.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import repeat
 from typing import TypeVar
 
 Value = TypeVar("Value")
+BLOCK = 8192  # values that are made at a time
 
 
 def build(kind: type[Value], count: int, /, **columns: Iterable[object]) -> list[Value]:
@@ -23,7 +25,11 @@ def build(kind: type[Value], count: int, /, **columns: Iterable[object]) -> list
     >>> build(TensorSpec, 2, key=["a", "b"], dtype=repeat("bf16"), shape=[(1,), (2,)])[1]
     TensorSpec(key='b', dtype='bf16', shape=(2,))
     """
-    made = list(map(kind.__new__, repeat(kind, count)))
-    for name, column in columns.items():
-        deque(map(kind.__dict__[name].__set__, made, column), maxlen=0)
+    made: list[Value] = []
+    waiting = [(kind.__dict__[name].__set__, iter(column)) for name, column in columns.items()]
+    for start in range(0, count, BLOCK):
+        block = list(map(kind.__new__, repeat(kind, min(BLOCK, count - start))))
+        for put, column in waiting:
+            deque(map(put, block, column), maxlen=0)
+        made += block
     return made

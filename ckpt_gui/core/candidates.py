@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
-from ckpt_gui.core.diff import Diff, Row
+from ckpt_gui.core.diff import Diff, Row, in_state
 from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
@@ -50,7 +50,7 @@ def candidates(diff: Diff, row: Row, most: int = MOST) -> tuple[Candidate, ...]:
     that nothing is expected of. Those of another shape come last, and only where few are alike.
     """
     wanted = "extra" if row.ref is None else "missing"
-    others = [other for other in diff.rows if other.state == wanted and other is not row]
+    others = [other for other in in_state(diff.rows, wanted) if other != row]
     alike = [other for other in others if _fits(row, other)]
     numbers = indices(row.path)
     near = [o for o in alike if indices(o.path) == numbers] or alike

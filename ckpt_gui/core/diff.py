@@ -1,6 +1,7 @@
-"""The key-tree diff: what is in the file beside what is expected in a layout, row by row.
+"""The rows of the key-tree diff: what is in the file beside what is expected, and how the two compare.
 
-Rows are read off an export, so the diff that is shown and the fix that is made agree by construction.
+A model can have 500,000 tensors, and its diff a row for each. Most rows differ in nothing but their names: what they
+have in common is kept once, and a row is made when somebody looks at it.
 """
 
 from __future__ import annotations
@@ -8,17 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Literal
+from typing import Literal, NamedTuple, overload
 
 from ckpt_gui.core.bulk import build
-from ckpt_gui.core.entry import Entry
-from ckpt_gui.core.export import Export
-from ckpt_gui.core.exprs import Made
-from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.passes.expectation import expected_slots, stored_name
-from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.dataclasses import dataclass, replace
+from ckpt_gui.dataclasses import dataclass
 
 State = Literal[
     "same", "renamed", "transform", "tied", "dtype", "differs", "shape", "missing", "extra", "aside", "error",
@@ -30,6 +25,7 @@ STATES: tuple[State, ...] = (
     "listed",
 )  # fmt: skip
 
+BLOCK = 4096  # rows that are made at a time where all are looked at
 _MATCHED = frozenset({"same", "renamed", "transform", "tied", "dtype", "differs"})
 
 
@@ -85,10 +81,170 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What many rows of stored tensors have in common.
+
+    Attributes:
+        state: As in `Row`, like all others.
+        note: Why it is so.
+        expected_shape: Shape expected.
+        blocks: Name of the blocks of a quantised tensor.
+    """
+
+    state: State
+    note: str = ""
+    expected_shape: tuple[int | None, ...] | None = None
+    blocks: str = ""
+
+
+class Outline(NamedTuple):
+    """What a row is apart from its names.
+
+    Attributes:
+        shape: Shape in the file; the expected one if missing.
+        type_name: As in `Row`.
+        file: The file that holds it; None if missing.
+    """
+
+    shape: tuple[int | None, ...] | None
+    type_name: str
+    file: str | None
+
+
+class Rows(Sequence[Row]):
+    """Rows that are made when they are asked for: two of the same number are equal, and not the same object.
+
+    Args:
+        told: For each stored tensor what its row has in common with others, or the row itself if it is like no other.
+        refs: The tensors.
+        expected: The name of each in the expected layout, empty for none; None if that holds of all.
+        rest: The rows behind them, of what is not stored.
+    """
+
+    __slots__ = ("_expected", "_refs", "_rest", "_told")
+
+    def __init__(
+        self,
+        told: Sequence[Told | Row],
+        refs: Sequence[TensorRef],
+        expected: Sequence[str] | None = None,
+        rest: Sequence[Row] = (),
+    ) -> None:
+        self._told, self._refs, self._expected, self._rest = told, refs, expected, rest
+
+    @property
+    def refs(self) -> Sequence[TensorRef]:
+        """The tensors of those rows that have one, which are the first."""
+        return self._refs
+
+    @property
+    def rest(self) -> Sequence[Row]:
+        """The rows that have none."""
+        return self._rest
+
+    def path(self, at: int) -> str:
+        """Return the name of a row in the tree."""
+        if at >= len(self._refs):
+            return self._rest[at - len(self._refs)].path
+        told = self._told[at]
+        return told.path if isinstance(told, Row) else self._refs[at].key
+
+    def states(self) -> list[State]:
+        """Return the state of each row. This, and the next three, are quick where the rows themselves are not."""
+        return [told.state for told in self._told] + [row.state for row in self._rest]
+
+    def paths(self) -> list[str]:
+        """Return the name of each row in the tree."""
+        pairs = zip(self._told, self._refs, strict=True)
+        return [
+            *(told.path if isinstance(told, Row) else ref.key for told, ref in pairs),
+            *(r.path for r in self._rest),
+        ]
+
+    def sizes(self) -> list[int]:
+        """Return the bytes of each row."""
+        return [ref.nbytes for ref in self._refs] + [row.nbytes for row in self._rest]
+
+    def types(self) -> frozenset[str]:
+        """Return the names of types that there are."""
+        pairs = {(told.blocks, ref.dtype) for told, ref in zip(self._told, self._refs, strict=True)}
+        return frozenset(blocks or dtype for blocks, dtype in pairs).union(row.type_name for row in self._rest)
+
+    def outlines(self, numbers: Sequence[int]) -> Counter[Outline]:
+        """Return what some rows are apart from their names, and how many of them are it."""
+        count = len(self._refs)
+        if any(number >= count for number in numbers):
+            return Counter(map(_outline, self.take(numbers)))
+        pairs = ((self._told[number], self._refs[number]) for number in numbers)
+        found = Counter((ref.shape or told.expected_shape, told.blocks or ref.dtype, ref.file) for told, ref in pairs)
+        return Counter({Outline(*kind): count for kind, count in found.items()})
+
+    def names(self, numbers: Sequence[int]) -> tuple[list[str], list[str]]:
+        """Return the names of some rows in the file, and the names that they are expected under."""
+        count = len(self._refs)
+        if self._expected is None or any(number >= count for number in numbers):
+            rows = self.take(numbers)
+            return [row.key for row in rows], [row.expected for row in rows]
+        pairs = ((self._told[number], self._refs[number]) for number in numbers)
+        keys = [told.key if isinstance(told, Row) else ref.key for told, ref in pairs]
+        return keys, [self._expected[number] for number in numbers]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._refs) + len(self._rest)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, at: int | slice) -> Row | tuple[Row, ...]:
+        """Return a row, or several."""
+        if isinstance(at, slice):
+            return tuple(self.take(range(len(self))[at]))
+        at = range(len(self))[at]
+        return self._rest[at - len(self._refs)] if at >= len(self._refs) else self._made(at)
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield all rows, made block by block."""
+        for start in range(0, len(self), BLOCK):
+            yield from self.take(range(start, min(start + BLOCK, len(self))))
+
+    def __eq__(self, other: object) -> bool:
+        """Return True if the rows are equal."""
+        return isinstance(other, Rows) and len(self) == len(other) and all(map(Row.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # what they are may change, as that of a list
+
+    def take(self, places: Sequence[int]) -> list[Row]:
+        """Return some rows, made all at once."""
+        told = [self._told[at] for at in places if at < len(self._refs)]
+        if len(told) < len(places) or any(isinstance(one, Row) for one in told):
+            return [self[at] for at in places]
+        refs = [self._refs[at] for at in places]
+        expected = [self._expected[at] for at in places] if self._expected is not None else repeat("")
+        return build(
+            Row, len(told), state=[one.state for one in told], key=[ref.key for ref in refs], expected=expected,
+            shape=[ref.shape for ref in refs], expected_shape=[one.expected_shape for one in told],
+            dtype=[ref.dtype for ref in refs], nbytes=[ref.nbytes for ref in refs], ref=refs,
+            note=[one.note for one in told], blocks=[one.blocks for one in told], shard=repeat(""),
+        )  # fmt: skip
+
+    def _made(self, at: int) -> Row:
+        told, ref = self._told[at], self._refs[at]
+        if isinstance(told, Row):
+            return told
+        expected = self._expected[at] if self._expected is not None else ""
+        return Row(
+            told.state, ref.key, expected, ref.shape, told.expected_shape, ref.dtype, ref.nbytes, ref, told.note,
+            told.blocks,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Diff:
     """All rows, in file order with missing ones last, and how many there are of each state."""
 
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     counts: Mapping[str, int]
 
     def summary(self) -> str:
@@ -100,149 +256,67 @@ class Diff:
         )
 
 
-def diff_expected(export: Export) -> Diff:
-    """Compare a checkpoint with the layout of an export."""
-    plan = export.plan
-    shapes = {key: shape for _, keys, shape in expected_slots(plan) for key in keys}
-    hub = {id(ref): e for e in plan.entries for ref in e.inputs}
-    pair = _Pair(plan.tie.head, plan.tie.state, bool(plan.tie.flag))
-    loose = {id(e.ref) for e in plan.unmapped}
-    clashing = {key for f in export.findings if f.code == "key-collision" for key in f.keys}
-    plain: list[tuple[TensorRef, Entry, tuple[int | None, ...] | None]] = []
-    rows = []
-    for ref, uses in _uses(export):
-        wanted = _wanted(ref, hub.get(id(ref)), shapes)
-        if ref.key in clashing:
-            rows.append(_clash(ref))
-        elif len(uses) > 1 or isinstance(uses[0].expr, Made) or ref is pair.head or id(ref) in loose:
-            rows.append(_entry(ref, uses, wanted, pair, id(ref) in loose))
-        else:
-            plain.append((ref, uses[0], wanted))
-    rows += _plain_rows(plain)
-    rows += [_dropped(d) for d in (*export.dropped, *export.beside)]
-    rows += _missing(plan, export, shapes)
-    order = {id(r): n for n, r in enumerate(plan.source.refs)}
-    rows.sort(key=lambda r: order[id(r.ref)] if r.ref is not None else len(order))
-    if packed := plan.source.blocks:
-        rows = [replace(r, blocks=packed[r.ref.key].kind.lower()) if r.ref and r.ref.key in packed else r for r in rows]
-    return Diff(tuple(rows), Counter(r.state for r in rows))
+def states_of(rows: Sequence[Row]) -> list[State]:
+    """Return the states of many rows."""
+    return rows.states() if isinstance(rows, Rows) else [row.state for row in rows]
 
 
-def _uses(export: Export) -> Iterator[tuple[TensorRef, Sequence[Entry]]]:
-    """Yield what each stored tensor is used for: once as a rule, several times if it is fused or tied."""
-    counts = Counter(id(ref) for entry in export.entries for ref in entry.inputs)
-    several: dict[int, tuple[TensorRef, list[Entry]]] = {}
-    for entry in export.entries:
-        for ref in entry.inputs:
-            if counts[id(ref)] == 1:
-                yield ref, (entry,)
-            else:
-                several.setdefault(id(ref), (ref, []))[1].append(entry)
-    yield from several.values()
+def _outline(row: Row) -> Outline:
+    return Outline(row.shape or row.expected_shape, row.type_name, row.file if row.is_stored else None)
 
 
-def _plain_rows(plain: Sequence[tuple[TensorRef, Entry, tuple[int | None, ...] | None]]) -> list[Row]:
-    """Return the rows of stored tensors that are written as they are, once each: almost all of a large model's."""
-    refs = [ref for ref, _, _ in plain]
-    told = [_plain_state(*one) for one in plain]
-    return build(
-        Row, len(plain), state=[state for state, _ in told], key=[ref.key for ref in refs],
-        expected=[entry.key for _, entry, _ in plain], shape=[ref.shape for ref in refs],
-        expected_shape=[wanted for _, _, wanted in plain], dtype=[ref.dtype for ref in refs],
-        nbytes=[ref.nbytes for ref in refs], ref=refs, note=[note for _, note in told], blocks=repeat(""),
-        shard=repeat(""),
-    )  # fmt: skip
+def take(rows: Sequence[Row], numbers: Sequence[int]) -> list[Row]:
+    """Return many of the rows."""
+    return rows.take(numbers) if isinstance(rows, Rows) else [rows[number] for number in numbers]
 
 
-def _plain_state(ref: TensorRef, entry: Entry, wanted: tuple[int | None, ...] | None) -> tuple[State, str]:
-    if wanted and wanted != ref.shape and _misfits(ref.shape, wanted):
-        return "shape", "the shape is not the expected one"
-    if entry.key != ref.key:
-        return "renamed", entry.why or "wrapper names go"
-    return "same", ""
+def row_of(rows: Sequence[Row], ref: TensorRef) -> Row | None:
+    """Return the row of a stored tensor; None if there is none."""
+    return next((rows[at] for at, each in enumerate(refs_of(rows)) if each is ref), None)
 
 
-def _wanted(
-    ref: TensorRef, entry: Entry | None, shapes: Mapping[str, tuple[int | None, ...]]
-) -> tuple[int | None, ...] | None:
-    """Return the shape expected of a stored tensor; None where it is a part of another, which has been checked."""
-    if entry is None or (isinstance(entry.expr, Made) and entry.output.shape != ref.shape):
-        return None
-    return shapes.get(entry.key)
+def outlines_of(rows: Sequence[Row], numbers: Sequence[int]) -> Counter[Outline]:
+    """Return what some rows are apart from their names, and how many of them are it."""
+    return rows.outlines(numbers) if isinstance(rows, Rows) else Counter(_outline(rows[number]) for number in numbers)
 
 
-def _misfits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(wanted) != len(shape) or any(w not in (None, s) for w, s in zip(wanted, shape, strict=False))
+def names_of(rows: Sequence[Row], numbers: Sequence[int]) -> tuple[list[str], list[str]]:
+    """Return the names of some rows in the file, and the names that they are expected under."""
+    if isinstance(rows, Rows):
+        return rows.names(numbers)
+    return [rows[number].key for number in numbers], [rows[number].expected for number in numbers]
 
 
-def _clash(ref: TensorRef) -> Row:
-    note = "another tensor would have the same name; leave one of them out"
-    return Row("error", ref.key, "", ref.shape, None, ref.dtype, ref.nbytes, ref, note)
+def without_ref(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows of what is not stored."""
+    return rows.rest if isinstance(rows, Rows) else [row for row in rows if row.ref is None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """What the rows need to know of the tied pair: the head, how it compares, and whether a flag calls it tied."""
-
-    head: TensorRef | None
-    state: str
-    flag: bool
-
-    def row_state(self, ref: TensorRef) -> tuple[State, str] | None:
-        """Return the state of the head's row; None where it is one like any other."""
-        if ref is not self.head:
-            return None
-        if self.state in ("equal", "same-storage"):
-            return "tied", "equals the embedding"
-        if self.state == "different" and self.flag:
-            return "differs", "differs from the embedding, though the config says that the two are tied; both are kept"
-        return None
+def path_of(rows: Sequence[Row], number: int) -> str:
+    """Return the name under which a row stands in the tree."""
+    return rows.path(number) if isinstance(rows, Rows) else rows[number].path
 
 
-def _entry(
-    ref: TensorRef, uses: Sequence[Entry], wanted: tuple[int | None, ...] | None, pair: _Pair, loose: bool
-) -> Row:
-    state, note = _state(ref, uses[0], wanted, pair, loose)
-    if len(uses) > 1 and any(isinstance(e.expr, Made) for e in uses):
-        state, note = "transform", f"holds {len(uses)} tensors: {', '.join(safe_text(e.key, 60) for e in uses[:4])}"
-    return Row(state, ref.key, "" if loose else uses[0].key, ref.shape, wanted, ref.dtype, ref.nbytes, ref, note)
+def in_state(rows: Sequence[Row], state: str) -> Iterator[Row]:
+    """Yield the rows of a state."""
+    return (rows[at] for at, each in enumerate(states_of(rows)) if each == state)
 
 
-def _state(
-    ref: TensorRef, entry: Entry, wanted: tuple[int | None, ...] | None, pair: _Pair, loose: bool
-) -> tuple[State, str]:
-    if loose:
-        return "extra", "fits no part of the expected layout; an export carries it along"
-    if wanted and _misfits(ref.shape, wanted):
-        return "shape", "the shape is not the expected one"
-    if any(op.name == "permute" for op in entry.ops):
-        return "transform", "rows change places between the rotary conventions"
-    changes = {op.name for op in entry.ops} - {"cast"}
-    if changes:
-        return "transform", "; ".join(dict.fromkeys(op.describe({}) for op in entry.ops if op.name in changes))
-    if (told := pair.row_state(ref)) is not None:
-        return told
-    if entry.output.dtype != ref.dtype:
-        return "dtype", f"cast to {entry.output.dtype}"
-    return _plain_state(ref, entry, None)
+def paths_of(rows: Sequence[Row]) -> list[str]:
+    """Return the names under which many rows stand in the tree."""
+    return rows.paths() if isinstance(rows, Rows) else [row.path for row in rows]
 
 
-def _dropped(dropped: Dropped) -> Row:
-    beside: dict[str, State] = dict.fromkeys(("not-weights", "replica", "other-section"), "aside")
-    states: dict[str, State] = {"redundant": "tied", **beside}
-    ref = dropped.ref
-    state = states.get(dropped.kind, "extra")
-    key = ref.full_key if state == "aside" else ref.key
-    return Row(state, key, "", ref.shape, None, ref.dtype, ref.nbytes, ref, dropped.reason)
+def refs_of(rows: Sequence[Row]) -> Sequence[TensorRef | None]:
+    """Return the tensors of many rows; of those that have none, which are the last, some may be left out."""
+    return rows.refs if isinstance(rows, Rows) else [row.ref for row in rows]
 
 
-def _missing(plan: Plan, export: Export, shapes: Mapping[str, tuple[int | None, ...]]) -> list[Row]:
-    layout = export.layout or plan.layout
-    written = {e.key for e in export.entries}
-    rows = []
-    for spec in plan.missing:
-        name = stored_name(layout, spec.key) if layout else spec.key
-        if name not in written:
-            note = "is expected and not in the file"
-            rows.append(Row("missing", "", name, None, shapes.get(spec.key), spec.dtype, 0, None, note))
-    return rows
+def sizes_of(rows: Sequence[Row]) -> list[int]:
+    """Return the bytes of many rows."""
+    return rows.sizes() if isinstance(rows, Rows) else [row.nbytes for row in rows]
+
+
+def types_of(rows: Sequence[Row]) -> frozenset[str]:
+    """Return the names of types of many rows."""
+    return rows.types() if isinstance(rows, Rows) else frozenset(row.type_name for row in rows)

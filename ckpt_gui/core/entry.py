@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import repeat
 
 from ckpt_gui.core.bulk import build
 from ckpt_gui.core.exprs import Expr, Made, leaves, ops_of
+from ckpt_gui.core.key_groups import KeyGroups, group_keys
+from ckpt_gui.core.keys import template
 from ckpt_gui.core.ops import Op
 from ckpt_gui.core.tensors import TensorRef, TensorSpec
 from ckpt_gui.dataclasses import dataclass
@@ -57,6 +60,35 @@ class Entry:
         return Entry(spec, self.expr, self.why if why is None else why)
 
 
+class Entries(tuple[Entry, ...]):
+    """Entries that know their keys' groups: every pass asks for them, and most passes leave them as they are."""
+
+    @cached_property
+    def groups(self) -> KeyGroups:
+        """The keys, group by group; found on the first call."""
+        return group_keys([entry.output.key for entry in self])
+
+    def under(self, groups: KeyGroups) -> Entries:
+        """Take groups that are known already, and return self."""
+        self.__dict__["groups"] = groups
+        return self
+
+    @cached_property
+    def changing(self) -> tuple[Entry, ...]:
+        """Those that are more than a stored tensor as it is."""
+        return tuple(entry for entry in self if isinstance(entry.expr, Made))
+
+    def find(self, key: str) -> Entry | None:
+        """Return the first entry of a key; None if there is none."""
+        group = self.groups.get(template(key))
+        return next((self[at] for at in group.places if self[at].key == key), None) if group else None
+
+
+def as_entries(entries: tuple[Entry, ...]) -> Entries:
+    """Return entries that know their keys' groups; themselves if they do already."""
+    return entries if isinstance(entries, Entries) else Entries(entries)
+
+
 def _identity(expr: Expr) -> object:
     return expr.place if isinstance(expr, TensorRef) else (expr.op, *map(_identity, expr.parts))
 
@@ -93,4 +125,31 @@ def _with(entries: Sequence[Entry], outputs: Sequence[TensorSpec], why: str | No
 
 def changing(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries that are more than a stored tensor as it is: in most models few, or none."""
-    return (entry for entry in entries if isinstance(entry.expr, Made))
+    return iter(entries.changing if isinstance(entries, Entries) else Entries(entries).changing)
+
+
+def walk(entries: Iterable[Entry], refs: Sequence[TensorRef]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of entries, and the place among tensors of each that they are made of.
+
+    It is quick where the entries stand in the order of the tensors, as they do in most models.
+
+    Raises:
+        KeyError: A tensor is none of the others.
+    """
+    at, count = 0, len(refs)
+    places: dict[int, int] = {}
+    for number, entry in enumerate(entries):
+        if at < count and entry.expr is refs[at]:
+            yield number, at
+            at += 1
+            continue
+        places = places or places_of(refs)
+        for ref in entry.inputs:
+            at = places[id(ref)]
+            yield number, at
+            at += 1
+
+
+def places_of(refs: Iterable[TensorRef]) -> dict[int, int]:
+    """Return where tensors stand, by their identity."""
+    return {id(ref): place for place, ref in enumerate(refs)}

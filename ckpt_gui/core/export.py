@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.edits import FieldEdit
-from ckpt_gui.core.entry import Entry
+from ckpt_gui.core.entry import Entries, as_entries
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout
 from ckpt_gui.core.plan import Dropped, Plan, Step
@@ -63,7 +63,7 @@ class Export:
     target: Target
     layout: Layout | None
     container: str
-    entries: tuple[Entry, ...]
+    entries: Entries
     dropped: tuple[Dropped, ...] = ()
     beside: tuple[Dropped, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +72,10 @@ class Export:
     findings: tuple[Finding, ...] = ()
     left_out: tuple[str, ...] = ()
     ranks: int = 1
+
+    def __post_init__(self) -> None:
+        """Let the entries know the groups of their keys, whoever made them."""
+        object.__setattr__(self, "entries", as_entries(self.entries))
 
     @property
     def blocked(self) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.families.layouts import KINDS
 from ckpt_gui.core.flat_yaml import dump
-from ckpt_gui.core.keys import anonymous, template
+from ckpt_gui.core.keys import anonymous
 from ckpt_gui.core.litgpt_config import NAME as LIT
 from ckpt_gui.core.litgpt_config import lit_config
 from ckpt_gui.core.model_config import FLAGS, ModelConfig
@@ -67,7 +67,7 @@ def with_files(export: Export, config: ModelConfig | None) -> Export:
 def _hf(export: Export, config: ModelConfig) -> dict[str, Any]:
     plan = export.plan
     assert plan.family is not None
-    present = {template(e.key) for e in plan.entries}
+    present = plan.groups
     biases = {s.when for s in plan.family.slots if s.when in FLAGS and anonymous(s.key) in present}
     return hf_config(
         plan.family, config, plan.dims, dtype=export_dtype(export), tied=bool(plan.tie.tied), biases=frozenset(biases)

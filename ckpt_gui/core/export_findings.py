@@ -137,10 +137,9 @@ def _drop_refused(export: Export) -> Finding | None:
 
 def twins(export: Export) -> Finding | None:
     """Return what would be written twice under one name; None if nothing would."""
-    names = [e.key for e in export.entries]
-    if len(set(names)) == len(names):
+    if all(group.distinct == len(group.places) for group in export.entries.groups.values()):
         return None
-    counts = Counter(names)
+    counts = Counter(e.key for e in export.entries)
     twice = [key for key, n in counts.items() if n > 1]
     keys = tuple(e.ref.key for e in export.entries if e.key == twice[0])
     text = (

@@ -12,19 +12,19 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from operator import attrgetter
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Outline, names_of, outlines_of
 from ckpt_gui.core.key_numbers import (
     NUMBER,
     grouped,
+    in_order,
     lacking_text,
     last_like,
     number_at,
     numbers_at,
     with_ranges,
 )  # fmt: skip
-from ckpt_gui.core.row_tree import CODE, FIRST, Node, RowTree, Twins
+from ckpt_gui.core.row_tree import CODE, DOT, Node, RowFacts, RowTree
 from ckpt_gui.dataclasses import dataclass
 
 MOST_PREPARED = 2_000  # names that are looked at before they are shown
@@ -76,29 +76,26 @@ class FamilyTree(RowTree):
     """Rows as families.
 
     Args:
-        rows: All rows of the diff.
+        facts: All rows of the diff.
         order: Their numbers in the order of their keys.
-        keys: Those keys, with `FIRST` between their segments.
+        keys: Those keys.
         places: Which of them are in the tree, in that order.
-        twins: Groups of numbers of all rows that show the same elements.
     """
 
-    def __init__(
-        self, rows: Sequence[Row], order: Sequence[int], keys: Sequence[str], places: Sequence[int], twins: Twins
-    ) -> None:
+    def __init__(self, facts: RowFacts, order: Sequence[int], keys: Sequence[str], places: Sequence[int]) -> None:
         found = grouped(keys, places)
         names = sorted(found)
-        members: list[int] = []
+        members = array("l")
         self._codes = array("q")
         for name in names:
             codes, at = found[name]
-            by_code = sorted(range(len(codes)), key=codes.__getitem__)
+            by_code = in_order(codes)
             self._codes.extend([codes[n] for n in by_code])
-            members += [order[at[n]] for n in by_code]
+            members.extend([order[at[n]] for n in by_code])
         self._values: dict[tuple[int, int, int], tuple[int, ...]] = {}
         self._common: dict[Node, Common] = {}
         named = list(chain.from_iterable([name] * len(found[name][0]) for name in names))
-        super().__init__(rows, array("l", members), named, twins)
+        super().__init__(facts, members, named)
 
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another tree exactly where the same family is."""
@@ -108,7 +105,7 @@ class FamilyTree(RowTree):
 
     def title(self, node: Node) -> str:
         """Return a node's whole name for people, with ranges for its numbers."""
-        return self._named(self._keys[node.lo].split(FIRST)[: node.depth], 0, node.lo, node.hi) if node.size else ""
+        return self._named(self._keys[node.lo].split(DOT)[: node.depth], 0, node.lo, node.hi) if node.size else ""
 
     def common(self, node: Node) -> Common:
         """Return what the members of a family have in common; found on the first call."""
@@ -133,8 +130,9 @@ class FamilyTree(RowTree):
     # -------------------------------------------------------------------------------------------------------- details
 
     def _found(self, node: Node) -> Common:
-        rows = [self.rows[number] for number in self._order[node.lo : node.hi]]
-        shapes = {shape or wanted for shape, wanted in set(map(attrgetter("shape", "expected_shape"), rows))}
+        numbers = self._order[node.lo : node.hi]
+        kinds = outlines_of(self.rows, numbers)
+        shapes = {kind.shape for kind in kinds}
         known = [shape for shape in shapes if shape is not None]
         ranks = {len(shape) for shape in known}
         stored = node.size - self._states.count(_MISSING, node.lo, node.hi)
@@ -143,11 +141,11 @@ class FamilyTree(RowTree):
             stored,
             places,
             lacking,
-            _expected(rows, self.title(node)),
+            _expected(*names_of(self.rows, numbers), self.title(node)),
             len(shapes),
             tuple(_span(sizes) for sizes in zip(*known, strict=True)) if len(ranks) == 1 else None,
-            tuple(name for name, _ in Counter(map(attrgetter("type_name"), rows)).most_common()),
-            tuple(dict.fromkeys([row.file for row in rows if row.is_stored])),
+            _most_first(kinds),
+            tuple(dict.fromkeys(kind.file for kind in kinds if kind.file is not None)),
         )
 
     def _lacking(self, node: Node, stored: int) -> tuple[int, str]:
@@ -170,7 +168,7 @@ class FamilyTree(RowTree):
         """Return the numbers that there are at each place of a name: all that stand in the groups around it."""
         found: list[tuple[int, ...]] = []
         for above in node.ancestors():
-            numbers = self._keys[above.lo].split(FIRST)[: above.depth].count(NUMBER)
+            numbers = self._keys[above.lo].split(DOT)[: above.depth].count(NUMBER)
             for place in range(len(found), numbers):
                 found.append(self._range(above.lo, above.hi, place))
         return [self._range(node.lo, node.hi, n) if n < node.bound else values for n, values in enumerate(found)]
@@ -214,7 +212,7 @@ class FamilyTree(RowTree):
 
     def _members(self, node: Family) -> Iterator[Node]:
         """Yield the members of a family, or those with the same next number as one node."""
-        segments = self._keys[node.lo].split(FIRST)
+        segments = self._keys[node.lo].split(DOT)
         ends = [n for n, segment in enumerate(segments) if segment == NUMBER]
         before = segments[ends[node.bound] - 1] if ends and ends[node.bound] else NUMBER
         label = "" if before == NUMBER else f"{before}."
@@ -240,21 +238,28 @@ def _span(sizes: Sequence[int | None]) -> tuple[int | None, int | None]:
     return (min(known), max(known)) if known else (None, None)
 
 
-def _expected(rows: Sequence[Row], title: str) -> str:
+def _most_first(kinds: Counter[Outline]) -> tuple[str, ...]:
+    """Return the types, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for kind, count in kinds.items():
+        counts[kind.type_name] += count
+    return tuple(name for name, _ in counts.most_common())
+
+
+def _expected(keys: list[str], names: list[str], title: str) -> str:
     """Return the one name that rows are expected under, with ranges; empty if there is none, or more than one.
 
     Args:
-        rows: The rows.
+        keys: Their names in the file.
+        names: The names that they are expected under.
         title: Their own name with ranges, which is that name where all are called as expected.
     """
-    names = list(map(attrgetter("expected"), rows))
-    if names == list(map(attrgetter("key"), rows)):
+    if names == keys:
         return title
     if not all(names):
         return ""
-    keys = [name.replace(".", FIRST) for name in names]
-    found = grouped(keys, sorted(range(len(keys)), key=keys.__getitem__))
+    found = grouped(names, range(len(names)))
     if len(found) != 1:
         return ""
     [(name, (codes, _))] = found.items()
-    return with_ranges(name.split(FIRST), lambda place: numbers_at(codes, place))
+    return with_ranges(name.split(DOT), lambda place: numbers_at(codes, place))

@@ -1,41 +1,70 @@
 """The numbers in keys: keys that are equal but for them are grouped, and the numbers are shown as ranges.
 
-Keys come with `FIRST` between their segments and in order, so that what follows on `layers.0` stands together and is,
-in a model, what follows on every other layer. It is looked at once: 500,000 keys take a third of a second.
+The groups are those of `key_groups`, where any number of numbers counts; here a few of them do, packed into one.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, bisect_right
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, product
 
-from ckpt_gui.core.row_tree import AFTER, FIRST
+from ckpt_gui.core.key_groups import KeyGroup, group_keys
+from ckpt_gui.core.row_tree import DOT
 
 MOST_NUMBERS = 4  # of a key that count; further ones are part of its name
 NUMBER = "\2"  # stands for a number among the segments of a name; sorts below what names are made of
 MOST_NAMED = 3  # places that are named, of those that are lacking
 MOST_RANGES = 6  # that a name has; of more the last is shown after the first ones
-MOST_SEGMENTS = 40  # that are looked at one by one; what follows is one piece
-MOST_KNOWN = 7  # forms that layers have, besides the last one, that others are compared with
+MOST_SEGMENTS = 40  # among which numbers count
 _BITS = 14  # of a number: it has four digits at most, as in `keys`
 _MASK = (1 << _BITS) - 1
-_IS_NUMBER = re.compile(r"0|[1-9][0-9]{0,3}")
 
-Groups = dict[str, tuple[list[int], list[int]]]
+Groups = dict[str, tuple["array[int]", "array[int]"]]
 
 
 def grouped(keys: Sequence[str], places: Sequence[int]) -> Groups:
     """Return name without numbers → a code of the numbers of each of its keys, and where the key stands.
 
     Args:
-        keys: Keys with `FIRST` between their segments.
-        places: Those that are looked at, in the order of the keys.
+        keys: The keys.
+        places: Those that are looked at.
     """
     everything = len(places) == len(keys) and isinstance(places, range)
-    found = _below(keys if everything else [keys[place] for place in places], MOST_NUMBERS, MOST_SEGMENTS)
-    return found if everything else {name: (codes, [places[n] for n in at]) for name, (codes, at) in found.items()}
+    looked = keys if everything else [keys[place] for place in places]
+    found: Groups = {}
+    for group in group_keys(looked).values():
+        for name, (codes, at) in _names(group).items():
+            known = found.setdefault(name, (array("q"), array("I")))
+            known[0].extend(codes)
+            known[1].extend(at if everything else array("I", [places[n] for n in at]))
+    return found
+
+
+def _names(group: KeyGroup) -> Groups:
+    """Return the names of a template: one, unless it has more numbers than count."""
+    segments = [_literal(segment) for segment in group.template.split(".")]
+    numbers = [n for n, segment in enumerate(segments) if segment == NUMBER]
+    count = len([n for n in numbers if n < MOST_SEGMENTS][:MOST_NUMBERS])
+    codes = array("q", bytes(8 * len(group.places)))
+    for place, column in enumerate(group.columns[:count]):
+        shift = _shift(place)
+        codes = array("q", [code | number << shift for code, number in zip(codes, column, strict=True)])
+    if count == len(numbers):
+        return {DOT.join(segments): (codes, group.places)}
+    found: Groups = {}
+    for code, at, all_ in zip(codes, group.places, group.numbers(), strict=True):
+        for n, number in zip(numbers[count:], all_[count:], strict=True):
+            segments[n] = str(number)
+        known = found.setdefault(DOT.join(segments), (array("q"), array("I")))
+        known[0].append(code)
+        known[1].append(at)
+    return found
+
+
+def _literal(segment: str) -> str:
+    """Return a segment of a template as it stands in a name."""
+    return NUMBER if segment == "{}" else segment.replace("{{", "{").replace("}}", "}").replace(NUMBER, NUMBER * 2)
 
 
 def number_at(code: int, place: int) -> int:
@@ -47,6 +76,15 @@ def numbers_at(codes: Iterable[int], place: int) -> tuple[int, ...]:
     """Return the numbers that codes have at a place, in order."""
     shift = _shift(place)
     return tuple(sorted({code >> shift & _MASK for code in codes}))
+
+
+def in_order(codes: Sequence[int]) -> list[int]:
+    """Return the places of codes in their order; sorted in parts, since a long sort keeps all other threads waiting."""
+    parts: dict[int, list[int]] = {}
+    shift = _shift(0)
+    for place, code in enumerate(codes):
+        parts.setdefault(code >> shift, []).append(place)
+    return [place for first in sorted(parts) for place in sorted(parts[first], key=codes.__getitem__)]
 
 
 def last_like(code: int, place: int) -> int:
@@ -115,31 +153,3 @@ def with_ranges(segments: Iterable[str], numbers: Callable[[int], Sequence[int]]
 
 def _shift(place: int) -> int:
     return _BITS * (MOST_NUMBERS - 1 - place)
-
-
-def _below(keys: Sequence[str], numbers: int, segments: int) -> Groups:
-    """Group keys in order, of which so many numbers may still count and so many segments are looked at."""
-    found: Groups = {}
-    known: list[tuple[list[str], Groups]] = []  # what follows on the numbers so far, and its groups
-    lo = 0
-    while lo < len(keys):
-        head, dot, _ = keys[lo].partition(FIRST) if segments else (keys[lo], "", "")
-        is_number = numbers > 0 and segments > 0 and _IS_NUMBER.fullmatch(head) is not None
-        if not dot:
-            hi = bisect_right(keys, keys[lo], lo)
-            below: Groups = {"": ([0] * (hi - lo), list(range(hi - lo)))}
-        else:
-            hi = bisect_left(keys, head + AFTER, lo)
-            rests = [key[len(head) + 1 :] for key in keys[lo:hi]]
-            same = next((groups for others, groups in known if others == rests), None) if is_number else None
-            below = same if same is not None else _below(rests, numbers - is_number, segments - 1)
-            if is_number and same is None:
-                known = [(rests, below), *known[:MOST_KNOWN]]
-        name = NUMBER if is_number else head.replace(NUMBER, NUMBER * 2)  # in no model, but it must not be a number
-        code = int(head) << _shift(MOST_NUMBERS - numbers) if is_number else 0
-        for rest, (codes, at) in below.items():
-            group = found.setdefault(name + dot + rest, ([], []))
-            group[0].extend([code | below_it for below_it in codes] if code else codes)
-            group[1].extend([lo + n for n in at])
-        lo = hi
-    return found

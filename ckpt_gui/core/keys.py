@@ -18,32 +18,47 @@ from sys import intern
 # that says layer 999,999,999 must not make anybody expect as many).
 # Searched with a dot put before the key: twice as fast as looking behind, and this is asked for every key many times.
 _NUMBER = re.compile(r"\.(0|[1-9][0-9]{0,3})(?![^.])")
-MOST = 1 << 20  # keys that are remembered: those of a model and of one beside it; a cache too small is none at all
+MOST_PARTS = 1 << 15  # halves of keys that are remembered: a model of 500,000 tensors has some 2,000
 _NAMED = re.compile(r"\{(\w+)\}")
 # Control, format and bidi characters, line and paragraph separators, surrogates and unassigned code points.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-@lru_cache(maxsize=MOST)  # asked for every key in every pass
 def template(key: str) -> str:
     """Replace each numeric segment by `{}`; braces that stand in the key itself are doubled.
 
     >>> template("model.layers.12.mlp.experts.3.w1.weight")
     'model.layers.{}.mlp.experts.{}.w1.weight'
     """
-    if "{" in key:
-        key = key.replace("{", "{{").replace("}", "}}")
-    return intern(_NUMBER.sub(".{}", "." + key)[1:])  # a few, however many keys there are
+    cut = key.find(".", len(key) >> 1)
+    return intern(form(key) if cut < 0 else form(key[:cut]) + form(key[cut:]))  # a few, however many keys there are
 
 
-@lru_cache(maxsize=MOST)
 def indices(key: str) -> tuple[int, ...]:
     """Return the numeric segments in order.
 
     >>> indices("model.layers.12.mlp.experts.3.w1.weight")
     (12, 3)
     """
-    return tuple(map(int, _NUMBER.findall("." + key)))
+    cut = key.find(".", len(key) >> 1)
+    return figures(key) if cut < 0 else figures(key[:cut]) + figures(key[cut:])
+
+
+@lru_cache(maxsize=MOST_PARTS)
+def form(part: str) -> str:
+    """Return what a part of a key is in its template; it ends where a segment does, and may begin with a dot.
+
+    There are far fewer halves of keys than keys: they can be remembered where the keys of a large model can not.
+    """
+    if "{" in part:
+        part = part.replace("{", "{{").replace("}", "}}")
+    return _NUMBER.sub(".{}", "." + part)[1:]
+
+
+@lru_cache(maxsize=MOST_PARTS)
+def figures(part: str) -> tuple[int, ...]:
+    """Return the numeric segments of a part of a key (see `form`)."""
+    return tuple(map(int, _NUMBER.findall("." + part)))
 
 
 @lru_cache(maxsize=4096)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ckpt_gui.core.entry import Entry, renamed_all
+from ckpt_gui.core.entry import Entries, Entry, renamed_all
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import Expr, Made, shape_of
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import parted, to_stored
 from ckpt_gui.core.families.schema import EXTRA, Layout
-from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, template
+from ckpt_gui.core.keys import anonymous, bind, renaming, safe_text, template
 from ckpt_gui.core.passes.expectation import stored_key, stored_keys
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
@@ -28,12 +28,14 @@ def to_layout(
     """Return the tensors of a layout, in the order of their first parts, and what can not be made."""
     if layout is None:
         return tuple(entries), ()
+    own = entries if isinstance(entries, Entries) else Entries(entries)
+    if "permute" not in plan.policy.skip and all(_stays(layout, shape) for shape in own.groups):
+        return own, _without(layout, own, plan)  # every name stands for itself
     made: list[Entry | _Group] = []
     groups: dict[str, _Group] = {}
     nameless: list[Entry] = []
     moved: list[tuple[int, str]] = []  # places of what gets a name and nothing else: made all at once
-    for entry in entries:
-        rule = layout.rule_of(entry.key)
+    for entry, rule, key in zip(own, *_named(own, layout), strict=True):
         if rule is not None and not (rule.plain and "permute" not in plan.policy.skip):
             name = stored_key(rule, entry.key)
             group = groups.get(name)
@@ -44,7 +46,7 @@ def to_layout(
         if rule is None:
             nameless.append(entry)
         elif rule.stored != rule.hub:
-            moved.append((len(made), renaming(rule.hubs[0], rule.name)(indices(entry.key))))
+            moved.append((len(made), key))
         made.append(entry)
     _move(made, moved)
     lacking: list[str] = []
@@ -52,8 +54,26 @@ def to_layout(
     return tuple(whole), (
         *_lacking(layout, lacking),
         *_nameless(layout, nameless, plan),
-        *_without(layout, entries, plan),
+        *_without(layout, own, plan),
     )
+
+
+def _stays(layout: Layout, shape: str) -> bool:
+    """Return True if hub tensors of a template are stored as they are, under their own names."""
+    rule = layout.by_hub.get(shape)
+    return rule is not None and rule.plain and rule.stored == rule.hub
+
+
+def _named(entries: Entries, layout: Layout) -> tuple[list[Rule | None], list[str]]:
+    """Return the rule of each entry, and the stored key of each that only gets another name."""
+    rules: list[Rule | None] = [None] * len(entries)
+    keys = [""] * len(entries)
+    for shape, group in entries.groups.items():
+        for place, numbers in zip(group.places, group.numbers(), strict=True):
+            rule = rules[place] = layout.rule_like(shape, numbers)
+            if rule is not None and rule.plain and rule.stored != rule.hub:
+                keys[place] = renaming(rule.hubs[0], rule.name)(numbers)
+    return rules, keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +112,7 @@ def _grouped(group: _Group, plan: Plan, lacking: list[str]) -> list[Entry]:
 
 
 def left_behind(
-    entries: Sequence[Entry], layout: Layout | None, plan: Plan
+    entries: tuple[Entry, ...], layout: Layout | None, plan: Plan
 ) -> tuple[tuple[Entry, ...], tuple[Dropped, ...], tuple[Finding, ...]]:
     """Take out the parts of a model that the layout's programs do not have.
 
@@ -105,7 +125,7 @@ def left_behind(
         What stays, what is left out with the reason, and what is said of it.
     """
     if layout is None or not layout.leaves or layout is plan.layout:
-        return tuple(entries), (), ()
+        return entries, (), ()
     gone: list[Dropped] = []
     found: list[Finding] = []
     stays = list(entries)
@@ -202,15 +222,15 @@ def _nameless(layout: Layout, entries: Sequence[Entry], plan: Plan) -> list[Find
     return [Finding("unknown-layout", "error", text, keys, fix, blocking=True)]
 
 
-def _without(layout: Layout, entries: Sequence[Entry], plan: Plan) -> list[Finding]:
+def _without(layout: Layout, entries: Entries, plan: Plan) -> tuple[Finding, ...]:
     """Refuse a model that lacks what the layout's programs do not do without, such as biases."""
-    present = {template(e.key) for e in entries}
+    present = entries.groups
     slots = plan.family.slots if plan.family else ()
     lost = [s.key for s in slots if s.when in layout.always and s.when and anonymous(s.key) not in present]
     if not lost or layout is plan.layout:
-        return []  # in the layout itself they are missing, and that is said
+        return ()  # in the layout itself they are missing, and that is said
     text = f"The model has no {lost[0].rpartition('.')[2]} tensors, and {layout.name} does not do without them."
-    return [Finding("unknown-layout", "error", text, fix="Choose another layout.", blocking=True)]
+    return (Finding("unknown-layout", "error", text, fix="Choose another layout.", blocking=True),)
 
 
 def _lacking(layout: Layout, keys: Sequence[str]) -> list[Finding]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import repeat
 
 from ckpt_gui.core.bulk import build
-from ckpt_gui.core.diff import Diff, Row, State
+from ckpt_gui.core.diff import Diff, Row, Rows, State, Told
 from ckpt_gui.core.tensors import Source
 
 LISTED: State = "listed"
@@ -34,10 +34,5 @@ def list_index(places: Mapping[str, str]) -> Diff:
 
 def list_tensors(source: Source) -> Diff:
     """Return a row for each stored tensor, in file order, compared with nothing."""
-    refs = source.refs
-    rows = build(
-        Row, len(refs), state=repeat(LISTED), key=[ref.key for ref in refs], expected=repeat(""),
-        shape=[ref.shape for ref in refs], expected_shape=repeat(None), dtype=[ref.dtype for ref in refs],
-        nbytes=[ref.nbytes for ref in refs], ref=refs, note=repeat(""), blocks=repeat(""), shard=repeat(""),
-    )  # fmt: skip
-    return Diff(tuple(rows), Counter({LISTED: len(rows)}))
+    count = len(source.refs)
+    return Diff(Rows([Told(LISTED)] * count, source.refs), Counter({LISTED: count}))

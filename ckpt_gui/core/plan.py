@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.adapters import Adapter
-from ckpt_gui.core.entry import Entry
+from ckpt_gui.core.entry import Entries, Entry, as_entries, places_of, walk
 from ckpt_gui.core.errors import Finding
+from ckpt_gui.core.key_groups import KeyGroups
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
 from ckpt_gui.dataclasses import dataclass, field
@@ -182,7 +183,7 @@ class Plan:
     source: Source
     policy: Policy = field(default_factory=Policy)
     evidence: Evidence = field(default_factory=Evidence)
-    entries: tuple[Entry, ...] = ()
+    entries: Entries = field(default_factory=Entries)
     unmapped: tuple[Entry, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -203,6 +204,19 @@ class Plan:
     adapter: Adapter | None = None
     merged: Adapter | None = None
     edited: tuple[tuple[Edited, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Let the entries know the groups of their keys, whoever made them."""
+        object.__setattr__(self, "entries", as_entries(self.entries))
+
+    @property
+    def groups(self) -> KeyGroups:
+        """The keys of the entries by their templates."""
+        return self.entries.groups
+
+    def entry(self, key: str | None) -> Entry | None:
+        """Return the first entry of a key; None if there is none."""
+        return self.entries.find(key) if key is not None else None
 
     def replace(self, **changes: Any) -> Plan:
         """Return a copy with some fields changed."""
@@ -235,8 +249,14 @@ def account(plan: Plan) -> None:
     Raises:
         AssertionError: A mistake in a pass.
     """
-    used = {id(r) for e in plan.entries for r in e.inputs}
-    loose = [id(r) for e in plan.unmapped for r in e.inputs] + [id(d.ref) for d in plan.dropped]
-    assert used.isdisjoint(loose), "a tensor is both used and left out"
+    refs = plan.source.refs
+    found = bytearray(len(refs))
+    for _, at in walk(plan.entries, refs):
+        found[at] = 1
+    loose = [at for _, at in walk(plan.unmapped, refs)]
+    if plan.dropped:
+        places = places_of(refs)
+        loose += [places[id(d.ref)] for d in plan.dropped]
+    assert not any(found[at] for at in loose), "a tensor is both used and left out"
     assert len(loose) == len(set(loose)), "a tensor is left out twice"
-    assert used | set(loose) == {id(r) for r in plan.source.refs}, "a tensor is lost"
+    assert sum(found) + len(loose) == len(refs), "a tensor is lost"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.schema import Layout
-from ckpt_gui.core.keys import template
 from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.plan import Plan
 
@@ -70,7 +69,7 @@ def _sizes(plan: Plan, layout: str) -> list[Finding]:
 def _biases(plan: Plan, layout: str) -> list[Finding]:
     assert plan.family is not None
     optional = {t for t, slot in plan.family.by_slot.items() if slot.when in FLAGS and t.endswith(".bias")}
-    stored = sum(1 for entry in plan.entries if template(entry.key) in optional)
+    stored = sum(len(group.places) for name, group in plan.groups.items() if name in optional)
     if not stored:
         return []
     return _kept(f"{_PROGRAMS[layout]} can not build this model: they have no place for its {stored:,} biases.", layout)

@@ -64,8 +64,7 @@ def _dim(entry: Entry, layout: Layout, plan: Plan) -> int | None:
 
 def _embedding_dim(plan: Plan) -> int:
     """Return the dimension along which the embedding is cut: as the source has it, else as its release does."""
-    hub = plan.family.role("embedding") if plan.family else None
-    entry = next((e for e in plan.entries if e.key == hub), None)
+    entry = plan.entry(plan.family.role("embedding")) if plan.family else None
     if entry and isinstance(entry.expr, Made) and isinstance(entry.expr.op, Concat):
         return entry.expr.op.dim
     config = plan.config

@@ -15,7 +15,7 @@ from ckpt_gui.core.adapter_layouts import adapter_layout, convert_adapter
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.decoding import with_codes, with_plain_mxfp4
 from ckpt_gui.core.dtypes import CASTABLE
-from ckpt_gui.core.entry import Entry, carried
+from ckpt_gui.core.entry import Entries, Entry, as_entries, carried
 from ckpt_gui.core.errors import CheckpointError, Finding, worst_first
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.export_config import export_config, json_file, with_files
@@ -47,10 +47,10 @@ def retarget(plan: Plan, target: Target) -> Export:
     if plan.adapter is not None:
         return _adapter(plan, target)
     layout = plan.layout if target.layout == "same" else plan.family.layout(target.layout) if plan.family else None
-    export = Export(plan, target, layout, _container(plan, target), (), ranks=_rank_count(plan, target))
+    export = Export(plan, target, layout, _container(plan, target), Entries(), ranks=_rank_count(plan, target))
     if (target.layout != "same" and layout is None) or (target.layout == "same" and plan.source.container == "gguf"):
         findings = worst_first((*plan.findings, _no_layout(plan, target)))
-        return dataclasses.replace(export, entries=plan.weights, dropped=plan.dropped, findings=findings)
+        return dataclasses.replace(export, entries=as_entries(plan.weights), dropped=plan.dropped, findings=findings)
     plan = with_codes(plan) if target.layout == "same" else with_plain_mxfp4(with_plain_weights(plan))
     export = dataclasses.replace(export, plan=plan)
     entries, dropped = _tied(plan, layout, target)
@@ -66,7 +66,7 @@ def retarget(plan: Plan, target: Target) -> Export:
     aside = ("not-weights", "other-section") if carries_tree(export) else ()
     export = dataclasses.replace(
         export,
-        entries=(*entries, *loose, *buffers),
+        entries=as_entries((*entries, *loose, *buffers) if loose or buffers else entries),
         dropped=(*(d for d in gone if d.kind not in aside), *dropped, *left),
         beside=tuple(d for d in gone if d.kind in aside),
         left_out=left_out(export),
@@ -114,7 +114,7 @@ def _adapter(plan: Plan, target: Target) -> Export:
     container = target.container or (KINDS[layout.name].container if layout else "safetensors")
     if target.layout == "same" and target.container is None:
         container = _container(plan, target)
-    export = Export(plan, target, layout, container, plan.weights, plan.dropped)
+    export = Export(plan, target, layout, container, as_entries(plan.weights), plan.dropped)
     if layout is None:
         text = f"An adapter can not be written as {target.layout}."
         fix = "Write it as hf (PEFT) or torchtune, or merge it into its base: fix BASE --adapter DIR."
@@ -123,7 +123,7 @@ def _adapter(plan: Plan, target: Target) -> Export:
     entries, config, refused = convert_adapter(plan, layout)
     entries = tuple(_cast(e, target.dtype) for e in (*entries, *plan.unmapped))
     texts = {ADAPTER_CONFIG: json_file(config)} if config else {}
-    export = dataclasses.replace(export, entries=entries, texts=texts)
+    export = dataclasses.replace(export, entries=as_entries(entries), texts=texts)
     findings = (*settled(plan, export), *(f for f in (heads_finding(export), twins(export)) if f), *refused)
     export = dataclasses.replace(export, findings=worst_first(findings))
     return dataclasses.replace(export, steps=export_steps(export))
@@ -155,8 +155,7 @@ def _tied(plan: Plan, layout: Layout | None, target: Target) -> tuple[tuple[Entr
     if layout is None or plan.family is None:
         return plan.entries, ()
     hub = plan.family.role("head")
-    head = next((e for e in plan.entries if e.key == hub), None)
-    embedding = next((e for e in plan.entries if e.key == plan.family.role("embedding")), None)
+    head, embedding = plan.entry(hub), plan.entry(plan.family.role("embedding"))
     policy = plan.policy.tie
     if head and plan.tie.state in ("equal", "same-storage"):
         wanted = policy == "drop" or (policy == "auto" and "tie" not in plan.policy.skip)

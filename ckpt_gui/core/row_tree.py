@@ -1,8 +1,8 @@
 """Rows in an order, as a tree of ranges of that order that costs nothing until it is looked at.
 
 A model can have 500,000 tensors. Building a node for each takes seconds and hundreds of megabytes; so a node is a range
-of sorted keys, and its children are found by bisection when somebody asks. Segments of a key stand between characters
-that sort lower than all others, which keeps each prefix together. Natural order (layer 2 before layer 10) is made for
+of sorted keys, and its children are found by bisection when somebody asks. Keys that begin alike stand together, so
+that one range holds all below a name. Natural order (layer 2 before layer 10) is made for
 each node's children, not for all keys.
 """
 
@@ -14,24 +14,61 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from ckpt_gui.core.diff import STATES, Row
+from ckpt_gui.core.diff import BLOCK, STATES, Row, refs_of, sizes_of, states_of, take
 from ckpt_gui.core.keys import natural
+from ckpt_gui.core.tensors import shares_storage
 
 CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}  # the lower, the more attention
-Twins = Sequence[Sequence[int]]
-FIRST, AFTER = "\0", "\1"  # below and just above every character that follows a prefix
+PART, PART_LENGTH, LONGEST_PART = 10_000, 16, 128  # keys that are sorted at once; characters that part them, at most
+DOT, PAST = ".", "/"  # what ends a segment, and the next character: keys below a name stand before the name with that
 
 
-def find_twins(rows: Sequence[Row]) -> Twins:
-    """Return the numbers of rows that show the same elements of the same storage, group by group."""
-    counts = Counter((ref.file, ref.storage) for row in rows if (ref := row.ref) is not None and ref.storage)
-    if len(counts) == counts.total():
+class RowFacts:
+    """What every tree of some rows needs to know of all of them; found once.
+
+    Attributes:
+        rows: The rows.
+        codes: The code of the state of each.
+        sizes: The bytes of each.
+        twins: The numbers of rows that show the same elements of the same storage, group by group.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.codes = bytes([CODE[state] for state in states_of(rows)])
+        self.sizes = array("q", sizes_of(rows))
+        self.twins = _twins(rows)
+
+
+def _twins(rows: Sequence[Row]) -> Sequence[Sequence[int]]:
+    refs = refs_of(rows)
+    if not shares_storage(ref for ref in refs if ref is not None and ref.storage):
         return ()
+    counts = Counter((ref.file, ref.storage) for ref in refs if ref is not None)
     groups: dict[object, list[int]] = {}
-    for number, row in enumerate(rows):
-        if (ref := row.ref) is not None and counts[ref.file, ref.storage] > 1:
+    for number, ref in enumerate(refs):
+        if ref is not None and ref.storage and counts[ref.file, ref.storage] > 1:
             groups.setdefault(ref.place, []).append(number)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def in_order(keys: Sequence[str], numbers: Sequence[int] | None = None, length: int = PART_LENGTH) -> list[int]:
+    """Return the numbers of keys in the order of the keys.
+
+    They are sorted in parts that begin alike: one long sort would keep all other threads waiting for its end.
+
+    Args:
+        keys: The keys.
+        numbers: Of those that are sorted; None for all.
+        length: Characters by which they are parted.
+    """
+    numbers = range(len(keys)) if numbers is None else numbers
+    if len(numbers) <= PART or length > LONGEST_PART:
+        return sorted(numbers, key=keys.__getitem__)
+    parts: dict[str, list[int]] = {}
+    for number in numbers:
+        parts.setdefault(keys[number][:length], []).append(number)
+    return [number for start in sorted(parts) for number in in_order(keys, parts[start], length + PART_LENGTH)]
 
 
 class Node:
@@ -74,22 +111,22 @@ class RowTree:
     """Some of the rows of a diff in the order of their keys, as a lazy tree.
 
     Args:
-        rows: All rows of the diff.
+        facts: All rows of the diff.
         order: The numbers of those that are in the tree, in the order of their keys.
-        keys: Those keys, with `FIRST` between their segments.
-        twins: Groups of numbers of all rows that show the same elements (see `find_twins`).
+        keys: Those keys.
 
     Attributes:
         rows: All rows, in the diff's order.
         root: The node that holds everything.
     """
 
-    def __init__(self, rows: Sequence[Row], order: array[int], keys: list[str], twins: Twins) -> None:
-        self.rows, self._twins = rows, twins
+    def __init__(self, facts: RowFacts, order: array[int], keys: list[str]) -> None:
+        self.rows, self._facts = facts.rows, facts
         self._order, self._keys = order, keys
-        self._states = bytes([CODE[rows[number].state] for number in order])
-        self._bytes = array("q", accumulate((rows[number].nbytes for number in order), initial=0))
-        self._position = array("l", [-1]) * len(rows)
+        codes, sizes = facts.codes, facts.sizes
+        self._states = bytes([codes[number] for number in order])
+        self._bytes = array("q", accumulate([sizes[number] for number in order], initial=0))
+        self._position = array("l", [-1]) * len(facts.rows)
         for place, number in enumerate(order):
             self._position[number] = place
         self._again = self._aliases()
@@ -117,17 +154,22 @@ class RowTree:
         """Return the number of the row of a node that is one."""
         return self._order[node.lo]
 
+    def numbers_of(self, node: Node) -> Sequence[int]:
+        """Return the numbers of all rows of a node."""
+        return self._order[node.lo : node.hi]
+
     def rows_of(self, node: Node) -> Iterator[Row]:
         """Yield all rows of a node."""
-        return (self.rows[number] for number in self._order[node.lo : node.hi])
+        for start in range(node.lo, node.hi, BLOCK):
+            yield from take(self.rows, self._order[start : min(start + BLOCK, node.hi)])
 
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another index exactly where the same group is."""
-        return FIRST.join(self._keys[node.lo].split(FIRST)[: node.depth]) if node.size else ""
+        return DOT.join(self._keys[node.lo].split(DOT)[: node.depth]) if node.size else ""
 
     def title(self, node: Node) -> str:
         """Return a node's whole name for people."""
-        return self.prefix(node).replace(FIRST, ".")
+        return self.prefix(node)
 
     def children(self, node: Node) -> tuple[Node, ...]:
         """Return the nodes below, in natural order; found on the first call."""
@@ -146,7 +188,7 @@ class RowTree:
     def nbytes(self, node: Node) -> int:
         """Return the bytes of all rows of a node; what is stored once and named twice in it counts once."""
         inside = self._again[bisect_left(self._again, (node.lo,)) : bisect_left(self._again, (node.hi,))]
-        twice = sum(self.rows[self._order[at]].nbytes for at, before in inside if before >= node.lo)
+        twice = sum(self._facts.sizes[self._order[at]] for at, before in inside if before >= node.lo)
         return self._bytes[node.hi] - self._bytes[node.lo] - twice
 
     def locate(self, number: int) -> Node:
@@ -186,7 +228,7 @@ class RowTree:
     def _aliases(self) -> list[tuple[int, int]]:
         """Return the positions of rows whose elements stand at an earlier position too, each with that position."""
         again: list[tuple[int, int]] = []
-        for group in self._twins:
+        for group in self._facts.twins:
             places = sorted(place for number in group if (place := self._position[number]) >= 0)
             again += zip(places[1:], places, strict=False)
         return sorted(again)
@@ -204,12 +246,12 @@ class RowTree:
         """Yield the children of a node in sorted order."""
         place = node.lo
         while place < node.hi:
-            segments = self._keys[place].split(FIRST)
+            segments = self._keys[place].split(DOT)
             if len(segments) <= node.depth + 1:  # the key ends here; others may go on below the same name
                 child = self._end(node, segments, place)
             else:
-                start = FIRST.join(segments[: node.depth + 1])
-                child = self._child(node, segments, place, bisect_left(self._keys, start + AFTER, place, node.hi))
+                start = DOT.join(segments[: node.depth + 1])
+                child = self._child(node, segments, place, bisect_left(self._keys, start + PAST, place, node.hi))
             yield child
             place = child.hi
 
@@ -219,7 +261,7 @@ class RowTree:
 
     def _child(self, parent: Node, segments: list[str], lo: int, hi: int) -> Node:
         """Return the node of a range, with all segments that its keys share in its name."""
-        last = self._keys[hi - 1].split(FIRST)
+        last = self._keys[hi - 1].split(DOT)
         depth = parent.depth + 1
         if hi - lo == 1:
             return Node(".".join(segments[parent.depth :]), lo, hi, len(segments), parent, True)

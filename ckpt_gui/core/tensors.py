@@ -28,7 +28,7 @@ from ckpt_gui.dataclasses import dataclass, field
 DISK_BLOCK = 4096  # bytes of a block that files can share
 ENDLESS = 1 << 30  # bytes from which a view may be an endless one
 _KEY, _SECTION = attrgetter("key"), attrgetter("section")
-_STORAGE, _FORM = attrgetter("file", "storage"), attrgetter("dtype", "shape")
+_FORM = attrgetter("dtype", "shape")
 
 
 @lru_cache(maxsize=4096)  # few types and shapes, however many tensors there are
@@ -363,7 +363,7 @@ def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...
     Even a model of 100,000 tensors has few types and shapes, so that sums over them are quick.
     """
     listed = list(refs)
-    if len(set(map(_STORAGE, listed))) < len(listed):
+    if shares_storage(listed):
         listed = list({r.place: r for r in listed}.values())
     return Counter(map(_FORM, listed))
 
@@ -371,6 +371,19 @@ def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...
 def full_keys(refs: Sequence[TensorRef]) -> list[str]:
     """Return section and key of each ref, joined by dots."""
     return [ref.full_key for ref in refs] if any(map(_SECTION, refs)) else list(map(_KEY, refs))
+
+
+def shares_storage(refs: Iterable[TensorRef]) -> bool:
+    """Return True if two tensors may lie in one storage."""
+    seen: dict[str, set[str]] = {}
+    for ref in refs:
+        if ref.storage is ref.key:  # in files in which each tensor has its own
+            continue
+        storages = seen.setdefault(ref.file, set())
+        if ref.storage in storages:
+            return True
+        storages.add(ref.storage)
+    return False
 
 
 def find_ref(source: Source, key: str) -> TensorRef:

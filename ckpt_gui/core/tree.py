@@ -7,10 +7,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Row, paths_of, types_of
 from ckpt_gui.core.filtering import Query, Subject, subject
 from ckpt_gui.core.key_families import FamilyTree
-from ckpt_gui.core.row_tree import CODE, FIRST, RowTree, find_twins
+from ckpt_gui.core.row_tree import RowFacts, RowTree, in_order
 from ckpt_gui.dataclasses import dataclass, field
 
 # States that `next difference` stops at.
@@ -44,31 +44,25 @@ class CheckpointIndex(RowTree):
     """
 
     def __init__(self, rows: Sequence[Row], places: Sequence[str] | None = None) -> None:
-        names = [row.path for row in rows] if places is None else places
-        keys = [name.replace(".", FIRST) for name in names]
-        order = array("l", sorted(range(len(rows)), key=keys.__getitem__))
-        super().__init__(rows, order, [keys[number] for number in order], find_twins(rows))
-        self.types = frozenset([row.type_name for row in rows]) - {""}  # an index alone tells of none
-        self._by_number = bytes([CODE[row.state] for row in rows])
+        keys = paths_of(rows) if places is None else places
+        order = array("l", in_order(keys))
+        super().__init__(RowFacts(rows), order, [keys[number] for number in order])
+        self.types = types_of(rows) - {""}  # an index alone tells of none
         self._subjects: list[Subject] | None = None
         self._families: FamilyTree | None = None
 
     def only(self, numbers: Sequence[int]) -> RowTree:
         """Return a tree of some of the rows, by their numbers."""
         places = sorted([self._position[number] for number in numbers])
-        return RowTree(
-            self.rows, array("l", [self._order[p] for p in places]), [self._keys[p] for p in places], self._twins
-        )
+        return RowTree(self._facts, array("l", [self._order[p] for p in places]), [self._keys[p] for p in places])
 
     def families(self, numbers: Sequence[int] | None = None) -> FamilyTree:
         """Return all rows, or some of them by their numbers, as families of keys that differ in numbers only."""
         if numbers is not None:
             places = sorted([self._position[n] for n in numbers])
-            return FamilyTree(self.rows, self._order, self._keys, places, self._twins)
+            return FamilyTree(self._facts, self._order, self._keys, places)
         if self._families is None:
-            self._families = FamilyTree(
-                self.rows, self._order, self._keys, range(len(self.rows)), self._twins
-            ).prepare()
+            self._families = FamilyTree(self._facts, self._order, self._keys, range(len(self.rows))).prepare()
         return self._families
 
     @property
@@ -83,11 +77,11 @@ class CheckpointIndex(RowTree):
 
     def codes(self, numbers: Sequence[int]) -> bytes:
         """Return the codes of the states of some rows, by their numbers."""
-        return bytes(map(self._by_number.__getitem__, numbers))
+        return bytes(map(self._facts.codes.__getitem__, numbers))
 
     def place(self, number: int) -> str:
         """Return the name under which a row stands in the tree; `find` takes it."""
-        return self._keys[self.position(number)].replace(FIRST, ".")
+        return self._keys[self.position(number)]
 
     def select(self, wanted: Query, keys: Collection[str] | None = None) -> Hits:
         """Return the rows that a filter, and a set of keys if given, let pass."""
@@ -112,9 +106,8 @@ class CheckpointIndex(RowTree):
 
     def find(self, path: str) -> int | None:
         """Return the number of the first row that stands under a name."""
-        key = path.replace(".", FIRST)
-        place = bisect_left(self._keys, key)
-        return self._order[place] if place < len(self._keys) and self._keys[place] == key else None
+        place = bisect_left(self._keys, path)
+        return self._order[place] if place < len(self._keys) and self._keys[place] == path else None
 
 
 def _subject(row: Row) -> Subject:

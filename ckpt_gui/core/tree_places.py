@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Row, paths_of
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Plan
@@ -19,7 +19,7 @@ def tree_places(export: Export, rows: Sequence[Row]) -> list[str]:
     """
     plan = export.plan
     if plan.layout is None or not plan.missing:
-        return [row.path for row in rows]
+        return paths_of(rows)
     written = export.layout or plan.layout
     names = {stored_name(written, spec.key): stored_name(plan.layout, spec.key) for spec in plan.missing}
     before = _wrapping(plan)

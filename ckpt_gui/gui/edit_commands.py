@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.candidates import Candidate, rule_for
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Row, in_state, row_of
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.gui.help_commands import HelpCommands
@@ -95,9 +95,9 @@ class EditCommands(HelpCommands):
         if snapshot is None:
             return None
         if not rows:
-            return next((row for row in snapshot.diff.rows if row.state == "missing"), None)
+            return next(in_state(snapshot.diff.rows, "missing"), None)
         row = rows[0]
-        return next((r for r in snapshot.diff.rows if r.ref is row.ref), row) if row.ref is not None else row
+        return (row_of(snapshot.diff.rows, row.ref) or row) if row.ref is not None else row
 
     # --------------------------------------------------------------------------------------------------------- fields
 

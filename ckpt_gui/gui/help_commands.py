@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject
 
+from ckpt_gui.core.diff import paths_of
 from ckpt_gui.gui.actions import take_shortcuts
 from ckpt_gui.gui.models.palette import KeyLookUp
 
@@ -37,7 +38,7 @@ class HelpCommands(QObject):
         window = self._window
         window.recents.fill()
         snapshot = window.session.snapshot
-        keys = KeyLookUp(row.path for row in snapshot.index.rows) if snapshot is not None else KeyLookUp(())
+        keys = KeyLookUp(paths_of(snapshot.index.rows)) if snapshot is not None else KeyLookUp(())
         palette = Palette(window, keys, window.settings.commands())
         palette.used.connect(window.settings.add_command)
         palette.key_wanted.connect(window.session.show_key)

@@ -8,7 +8,8 @@ from pathlib import Path
 from ckpt_gui import dataclasses
 from ckpt_gui.core.after import diff_after
 from ckpt_gui.core.against import Against
-from ckpt_gui.core.diff import Diff, diff_expected
+from ckpt_gui.core.diff import Diff
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.listing import list_index, list_tensors

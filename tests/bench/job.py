@@ -151,7 +151,7 @@ def plan(source: str, shard: str) -> dict[str, float]:
     import pickle
     from pathlib import Path
 
-    from ckpt_gui.core.diff import diff_expected
+    from ckpt_gui.core.diffing import diff_expected
     from ckpt_gui.core.export import GB, Target
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import understand

@@ -13,7 +13,7 @@ from ckpt_gui import normalise_state_dict
 from ckpt_gui.core.adapters import untried_patterns
 from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.casts import cast
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.after import after_summary, diff_after
-from ckpt_gui.core.diff import Diff, diff_expected
+from ckpt_gui.core.diff import Diff
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand

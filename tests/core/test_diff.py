@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ckpt_gui import diff
-from ckpt_gui.core.diff import STATES, Row, diff_expected
+from ckpt_gui.core.diff import STATES, Row
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.retarget import retarget
 from tests.core import models

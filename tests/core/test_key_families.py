@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ckpt_gui.core.diff import Row, State
 from ckpt_gui.core.key_families import Common, Family, FamilyTree
 from ckpt_gui.core.key_numbers import braced, grouped, lacking_text, number_at, ranges
-from ckpt_gui.core.row_tree import FIRST, Node
+from ckpt_gui.core.row_tree import DOT, Node
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex
 
@@ -141,9 +141,7 @@ def test_of_two_names_expected_none_is_told(last: str) -> None:
 
 def test_numbers_in_words_and_long_or_padded_numbers_are_names() -> None:
     keys = ["a.00.w", "a.01.w", "a.12345.w", "a.w1", "a.w2"]
-    assert list(grouped([key.replace(".", FIRST) for key in keys], range(5))) == [
-        key.replace(".", FIRST) for key in keys
-    ]
+    assert list(grouped([key.replace(".", DOT) for key in keys], range(5))) == [key.replace(".", DOT) for key in keys]
 
 
 def test_a_fifth_number_is_a_part_of_the_name() -> None:
@@ -215,15 +213,15 @@ def test_every_row_is_in_the_tree_once_and_can_be_located(keys: list[str]) -> No
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "0", "3", "17", "007"]), min_size=1, max_size=6), max_size=30))
 def test_groups_are_those_of_looking_at_each_key(keys: list[list[str]]) -> None:
-    names = sorted(FIRST.join(key) for key in keys)
+    names = sorted(DOT.join(key) for key in keys)
     wanted: dict[str, list[tuple[int, ...]]] = {}
     for name in names:
         shown, numbers = [], []
-        for segment in name.split(FIRST):
+        for segment in name.split(DOT):
             is_number = segment in ("0", "3", "17") and len(numbers) < 4
             shown.append("\2" if is_number else segment)
             numbers += [int(segment)] if is_number else []
-        wanted.setdefault(FIRST.join(shown), []).append(tuple(numbers))
+        wanted.setdefault(DOT.join(shown), []).append(tuple(numbers))
     found = grouped(names, range(len(names)))
     assert {
         name: sorted(tuple(number_at(code, n) for n in range(name.count("\2"))) for code in codes)

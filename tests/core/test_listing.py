@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpt_gui.core.diff import STATES, diff_expected
+from ckpt_gui.core.diff import STATES
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.filtering import read_query

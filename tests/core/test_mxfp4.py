@@ -10,7 +10,7 @@ import pytest
 
 from ckpt_gui.core import mxfp4_ops
 from ckpt_gui.core.api import compare
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target

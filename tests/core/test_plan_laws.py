@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.checked_stream import open_part
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.exprs import shape_of
 from ckpt_gui.core.normalise import normalise, understand

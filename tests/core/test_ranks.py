@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise, probe, understand

@@ -9,7 +9,7 @@ import pytest
 
 from ckpt_gui.core.api import write
 from ckpt_gui.core.candidates import candidates, rule_for
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Target

@@ -12,7 +12,7 @@ import pytest
 
 from ckpt_gui.core.compare import compare, side_of_plan
 from ckpt_gui.core.compare.findings import diff_findings
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.formats import open_checkpoint

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpt_gui.core import row_tree
 from ckpt_gui.core.diff import STATES, Row, State
 from ckpt_gui.core.filtering import Query, read_query
 from ckpt_gui.core.row_tree import Node
@@ -179,3 +180,27 @@ def test_what_is_stored_once_and_named_twice_counts_once() -> None:
     a, b = tree.children(tree.root)
     assert (tree.nbytes(a), tree.nbytes(b)) == (2 * 12, 2 * 12), "each group holds it, and counts it once"
     assert [tree.nbytes(child) for child in tree.children(b)] == [12, 12, 12]
+
+
+@given(st.lists(st.text(st.sampled_from("ab.-/"), max_size=40), max_size=60))
+def test_keys_are_sorted_in_parts(keys: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_tree, "PART", 3)
+        assert row_tree.in_order(keys) == sorted(range(len(keys)), key=keys.__getitem__)
+
+
+@given(st.lists(st.text(st.sampled_from("a.-/0"), max_size=8), max_size=20))
+def test_every_row_has_one_place_whatever_its_name(keys: list[str]) -> None:
+    tree = index(*keys)
+    assert sorted(tree.row(node).key for node in rows_below(tree, tree.root)) == sorted(keys)
+    for number, key in enumerate(keys):
+        assert tree.title(tree.locate(number)) == key
+        assert tree.place(number) == key
+        assert keys[tree.find(key) or 0] == key
+
+
+def rows_below(tree: CheckpointIndex, node: Node) -> Iterator[Node]:
+    if node.is_row:
+        yield node
+    for child in tree.children(node):
+        yield from rows_below(tree, child)

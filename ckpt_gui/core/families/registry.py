@@ -6,7 +6,7 @@ A new family is one file beside this one and one line in `MODULES`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ckpt_gui.core.families import (
     cohere,
@@ -29,7 +29,7 @@ from ckpt_gui.core.families import (
 )
 from ckpt_gui.core.families.schema import EXTRA, Family, Layout
 from ckpt_gui.core.families.tasks import stem_of
-from ckpt_gui.core.keys import anonymous, template
+from ckpt_gui.core.keys import anonymous
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.dataclasses import dataclass, replace
 
@@ -64,11 +64,6 @@ class Match:
     total: int
     lacking: int
     misfits: int = 0
-
-
-def templates(keys: Iterable[str]) -> Counter[str]:
-    """Return how many keys have each template."""
-    return Counter(map(template, keys))
 
 
 def count_matches(counts: Counter[str], layout: Layout, prefix: str = "") -> int:

@@ -139,11 +139,12 @@ class Layout:
 
     def rule_of(self, hub: str) -> Rule | None:
         """Return the rule of a hub key: among those of several kinds of layers that of the layer's kind."""
-        if not self._by_layer:
-            return self.by_hub.get(template(hub))
-        key, numbers = template(hub), indices(hub)
-        own = self._by_layer.get((key, numbers[0])) if numbers else None
-        return own or self.by_hub.get(key)
+        return self.rule_like(template(hub), indices(hub) if self._by_layer else ())
+
+    def rule_like(self, shape: str, numbers: tuple[int, ...]) -> Rule | None:
+        """Return the rule of a hub key by its template and its numbers."""
+        own = self._by_layer.get((shape, numbers[0])) if numbers and self._by_layer else None
+        return own or self.by_hub.get(shape)
 
     @cached_property
     def _by_layer(self) -> dict[tuple[str, int], Rule]:

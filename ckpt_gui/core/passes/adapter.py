@@ -32,7 +32,7 @@ WEIGHTS = {layout.name: BASE_LAYOUT[style] for style, layout in LAYOUTS.items()}
 
 def find_adapter(plan: Plan) -> Plan:
     """Set `adapter` if the file is one; merge what an un-merged model has inside."""
-    if not has_adapter(e.key for e in plan.entries):
+    if not has_adapter(plan.groups):
         return plan
     named = [(e.key, e.ref) for e in plan.entries]
     adapter = read_adapter(named, plan.source.sidecars.adapter, plan.policy.lora_alpha)
@@ -41,7 +41,7 @@ def find_adapter(plan: Plan) -> Plan:
     plan = plan.found(*findings_of(plan, adapter))
     if adapter.inside:
         return plan if adapter.others else _merged_inside(plan, adapter)
-    entries = plan.entries
+    entries: tuple[Entry, ...] = plan.entries
     if adapter.bare:
         entries = tuple(e.renamed(PREFIX + e.key) for e in entries)
     return plan.replace(adapter=adapter, layout=LAYOUTS[adapter.style], entries=entries).explained(

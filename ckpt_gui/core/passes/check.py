@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import Layout
+from ckpt_gui.core.key_groups import KeyGroup
 from ckpt_gui.core.keys import anonymous, indices, safe_text, template
-from ckpt_gui.core.passes.expectation import expected_slots, stored_keys, stored_name
+from ckpt_gui.core.passes.expectation import Expected, Wanted, expected_slots, stored_keys, stored_name
 from ckpt_gui.core.passes.recognise import told_config
 from ckpt_gui.core.passes.unwrap import unwrap_keys
 from ckpt_gui.core.plan import Plan
@@ -28,17 +30,7 @@ def check(plan: Plan) -> Plan:
     """Add findings on completeness and types, and set `missing`."""
     if plan.family is None or plan.layout is None or plan.adapter is not None:
         return plan.found(*_types(plan))
-    by_key = {e.key: e for e in plan.entries}
-    missing: list[TensorSpec] = []
-    wrong: list[tuple[Entry, tuple[int | None, ...]]] = []
-    common = _common_dtype(plan)
-    for _slot, keys, shape in expected_slots(plan):
-        for key in keys:
-            entry = by_key.get(key)
-            if entry is None:
-                missing.append(TensorSpec(key, common, tuple(s or 0 for s in shape)))
-            elif entry.output.shape != shape and not _fits(entry.output.shape, shape):
-                wrong.append((entry, shape))
+    missing, wrong = _exact(plan) if plan.family.exact else _by_slots(plan)
     plan = plan.replace(missing=tuple(missing))
     coded = _coded(plan)
     return plan.found(
@@ -49,6 +41,40 @@ def check(plan: Plan) -> Plan:
         *_no_config(plan),
         *refused_by_transformers(plan, plan.layout),
     )
+
+
+def _by_slots(plan: Plan) -> tuple[list[TensorSpec], list[tuple[Entry, Wanted]]]:
+    """Return the expected tensors that are not there, and those with another shape than the expected one."""
+    missing: list[TensorSpec] = []
+    wrong: list[tuple[Entry, Wanted]] = []
+    common = _common_dtype(plan)
+    for slot in expected_slots(plan):
+        group = plan.groups.get(slot.template)
+        shape = tuple(size or 0 for size in slot.shape)
+        missing += [TensorSpec(slot.name(numbers), common, shape) for numbers in slot.lacks(group)]
+        if group is not None:
+            wrong += [(entry, slot.shape) for entry in _misshapen(plan, group, slot)]
+    return missing, wrong
+
+
+def _misshapen(plan: Plan, group: KeyGroup, slot: Expected) -> Iterator[Entry]:
+    """Yield the entries of a slot that have another shape than the expected one, in the order of their numbers."""
+    shapes = {plan.entries[place].output.shape for place in group.places}
+    misfits = {shape for shape in shapes if not _fits(shape, slot.shape)}
+    if misfits:
+        places = dict(zip(group.numbers(), group.places, strict=True))
+        found = (plan.entries[places[numbers]] for numbers in slot.numbers() if numbers in places)
+        yield from (entry for entry in found if entry.output.shape in misfits)
+
+
+def _exact(plan: Plan) -> tuple[list[TensorSpec], list[tuple[Entry, Wanted]]]:
+    """Return what `_by_slots` does for a family that lists every tensor."""
+    assert plan.family is not None
+    by_key = {e.key: e for e in plan.entries}
+    common = _common_dtype(plan)
+    missing = [TensorSpec(key, common, shape) for key, shape in plan.family.exact if key not in by_key]
+    there = ((by_key[key], shape) for key, shape in plan.family.exact if key in by_key)
+    return missing, [(entry, shape) for entry, shape in there if not _fits(entry.output.shape, shape)]
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
@@ -124,7 +150,7 @@ def _wrapped_twin(plan: Plan) -> str:
     return next((e.ref.key for e in plan.unmapped if e.key.partition(".")[2] in names), "")
 
 
-def _shapes(plan: Plan, wrong: list[tuple[Entry, tuple[int | None, ...]]], coded: frozenset[str]) -> list[Finding]:
+def _shapes(plan: Plan, wrong: list[tuple[Entry, Wanted]], coded: frozenset[str]) -> list[Finding]:
     # Several codes may lie in one number: their shape is none of the weight's.
     wrong = [(e, shape) for e, shape in wrong if BY_NAME[e.output.dtype].kind == "float" or _module(e.key) not in coded]
     if not wrong:

@@ -22,10 +22,9 @@ from ckpt_gui.core.families.registry import (
     best_of_family,
     count_matches,
     for_model_type,
-    templates,
 )
 from ckpt_gui.core.families.tasks import architecture_of
-from ckpt_gui.core.keys import safe_text, template
+from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.ops import Shape
 from ckpt_gui.core.passes.gguf import detect_gguf
@@ -47,8 +46,8 @@ def detect(plan: Plan) -> Plan:
         return plan
     if plan.source.container == "gguf":
         return detect_gguf(plan)
-    counts = templates(dict.fromkeys(e.key for e in plan.entries))  # ranks hold each name once
-    shapes = {template(e.key): e.output.shape for e in reversed(plan.entries)}
+    counts = Counter({name: group.distinct for name, group in plan.groups.items()})  # ranks hold each name
+    shapes = {name: plan.entries[group.places[0]].output.shape for name, group in plan.groups.items()}
     if made := _by_transformers(plan, counts):
         return made
     matches = _with_named(plan, counts, shapes, best_matches(counts, shapes))

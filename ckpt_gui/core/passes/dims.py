@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import EXTRA
-from ckpt_gui.core.keys import anonymous, index_names, indices, template
+from ckpt_gui.core.keys import anonymous, index_names
 from ckpt_gui.core.passes.recognise import known_sizes
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.symbols import symbols_of
@@ -28,13 +28,13 @@ def shape_votes(plan: Plan) -> dict[str, Counter[int]]:
     if plan.family is None:
         return votes
     slots = plan.family.by_slot
-    plain = (e for e in plan.entries if BY_NAME[e.output.dtype].kind == "float")  # shapes of packed codes tell nothing
-    alike = Counter((template(e.key), e.output.shape) for e in plain)  # few, however many tensors there are
-    for (name, shape), count in alike.items():
+    for name, group in plan.groups.items():
         slot = slots.get(name)
-        if slot and len(slot.shape) == len(shape):
-            for symbol, size in zip(slot.shape, shape, strict=True):
-                votes.setdefault(symbol, Counter())[size] += count
+        outputs = [plan.entries[at].output for at in group.places] if slot else []
+        for (dtype, shape), count in Counter([(spec.dtype, spec.shape) for spec in outputs]).items():
+            if slot and len(slot.shape) == len(shape) and BY_NAME[dtype].kind == "float":  # of codes they tell nothing
+                for symbol, size in zip(slot.shape, shape, strict=True):
+                    votes.setdefault(symbol, Counter())[size] += count
     return votes
 
 
@@ -77,7 +77,7 @@ def _vocab(plan: Plan, given: Mapping[str, int]) -> int | None:
 def _rows(plan: Plan, role: str) -> int | None:
     slot = next((s for s in plan.family.slots if s.role == role), None) if plan.family else None
     hub = slot.key if slot and slot.shape[:1] in (("vocab",), ()) else None
-    entry = next((e for e in plan.entries if e.key == hub), None)
+    entry = plan.entry(hub)
     return entry.output.shape[0] if entry and entry.output.shape else None
 
 
@@ -91,11 +91,7 @@ def _layers(numbers: Numbers, given: Mapping[str, int], plan: Plan) -> tuple[int
 
 def _index_numbers(plan: Plan) -> Numbers:
     """Return, for each template, which numbers its keys have at each index."""
-    rows: dict[str, list[tuple[int, ...]]] = {}
-    for entry in plan.entries:
-        rows.setdefault(template(entry.key), []).append(indices(entry.key))
-    places = {name: range(len(found[0])) for name, found in rows.items()}
-    return {name: tuple(frozenset([n[at] for n in rows[name]]) for at in places[name]) for name in rows}
+    return {name: tuple(map(frozenset, group.columns)) for name, group in plan.groups.items()}
 
 
 def _count(numbers: Numbers, plan: Plan, index: str, without: Collection[int] = ()) -> int:

@@ -1,61 +1,141 @@
-"""What a family expects of a checkpoint: every tensor with its name and shape, and how a layout stores a name."""
+"""Which tensors a model should have, as few facts a slot (100,000 experts are two ranges of numbers), and how stored.
+
+`check` looks for those that are not there, the diff for what each should be.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
 
 from ckpt_gui.core.families.layer_kinds import layer_kinds, stated_sets
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.schema import EXTRA, Layout, Slot
+from ckpt_gui.core.key_groups import KeyGroup
 from ckpt_gui.core.keys import anonymous, bind, index_names, indices, renaming, template
 from ckpt_gui.core.model_config import FLAGS
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.symbols import size_of, symbols_of
+from ckpt_gui.dataclasses import dataclass
+
+Wanted = tuple[int | None, ...]  # an expected shape; None where a size is not known
 
 
-def expected(plan: Plan) -> Iterator[tuple[Slot, str, tuple[int | None, ...]]]:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The tensors that are expected of a slot: one for each combination of numbers.
+
+    Attributes:
+        slot: The slot.
+        shape: Their shape.
+        axes: The numbers at each index of the slot's key.
+        first: Which of the indices changes last from tensor to tensor: that of the layer.
+    """
+
+    slot: Slot
+    shape: Wanted
+    axes: tuple[Sequence[int], ...]
+    first: int = 0
+
+    @property
+    def template(self) -> str:
+        """The template of their keys."""
+        return anonymous(self.slot.key)
+
+    @property
+    def name(self) -> Callable[[tuple[int, ...]], str]:
+        """What makes a hub key of its numbers."""
+        return renaming(self.slot.key, self.slot.key)
+
+    def numbers(self) -> Iterator[tuple[int, ...]]:
+        """Yield the numbers of each, layer by layer."""
+        found = product(*self.axes) if self.first == 0 else product(*self.axes[::-1])
+        return found if self.first == 0 else (numbers[::-1] for numbers in found)
+
+    def holds(self, group: KeyGroup) -> bool:
+        """Return True if all keys of a group are among them."""
+        return all(set(axis).issuperset(column) for axis, column in zip(self.axes, group.columns, strict=True))
+
+    def lacks(self, group: KeyGroup | None) -> Sequence[tuple[int, ...]]:
+        """Return the numbers of those that are not in a group."""
+        if group is None:
+            return list(self.numbers())
+        if group.distinct == prod(map(len, self.axes)) and self.holds(group):
+            return ()
+        there = set(group.numbers())
+        return [numbers for numbers in self.numbers() if numbers not in there]
+
+
+def expected(plan: Plan) -> Iterator[tuple[Slot, str, Wanted]]:
     """Yield each expected tensor: its slot, its hub key, and its shape (None where a size is not known)."""
-    return ((slot, key, shape) for slot, keys, shape in expected_slots(plan) for key in keys)
+    if plan.family is not None and plan.family.exact:
+        yield from ((plan.family.by_slot[template(key)], key, shape) for key, shape in plan.family.exact)
+    for found in expected_slots(plan):
+        yield from ((found.slot, key, found.shape) for key in map(found.name, found.numbers()))
 
 
-def expected_slots(plan: Plan) -> Iterator[tuple[Slot, Sequence[str], tuple[int | None, ...]]]:
-    """Yield expected tensors of one slot and shape together: the slot, their hub keys, and their shape."""
-    if plan.family is None:
+def expected_slots(plan: Plan) -> Iterator[Expected]:
+    """Yield what is expected, slot by slot; nothing of a family that lists every tensor (`Family.exact`)."""
+    if plan.family is None or plan.family.exact:
         return
-    if plan.family.exact:
-        yield from ((plan.family.by_slot[template(key)], (key,), shape) for key, shape in plan.family.exact)
-        return
-    present = {template(e.key) for e in plan.entries}
+    present = plan.groups
     sets = {slot.when for slot in plan.family.slots if slot.when and anonymous(slot.key) in present} - set(FLAGS)
     raw = plan.config.raw if plan.config and plan.config.is_hf else {}
     if not plan.entries:  # a config alone, as a reference
         sets |= stated_sets(plan.family, raw)
     kinds = layer_kinds(plan.family, raw, plan.dims.get("layers", 0)) | _kinds_of_layers(plan)
     for slot in plan.family.slots:
-        if not _wanted(slot, plan, anonymous(slot.key) in present or slot.when in sets):
+        if _wanted(slot, plan, anonymous(slot.key) in present or slot.when in sets):
+            shape = tuple(_size(symbol, plan.dims) for symbol in slot.shape)
+            names = index_names(slot.key)
+            yield Expected(slot, shape, _axes(slot, plan, kinds), names.index("layer") if "layer" in names else 0)
+
+
+def shapes_wanted(plan: Plan) -> list[Wanted | None]:
+    """Return for each entry the shape that is expected of it; None where no such tensor is."""
+    found: list[Wanted | None] = [None] * len(plan.entries)
+    if plan.family is not None and plan.family.exact:
+        known = dict(plan.family.exact)
+        return [known.get(entry.key) for entry in plan.entries]
+    for slot in expected_slots(plan):
+        group = plan.groups.get(slot.template)
+        if group is None:
             continue
-        shape = tuple(_size(symbol, plan.dims) for symbol in slot.shape)
-        yield slot, list(map(renaming(slot.key, slot.key), _numbers(slot, plan, kinds))), shape
+        all_ = slot.holds(group)
+        sets = [frozenset(axis) for axis in slot.axes]
+        for place, numbers in zip(group.places, group.numbers(), strict=True):
+            if all_ or all(number in axis for number, axis in zip(numbers, sets, strict=True)):
+                found[place] = slot.shape
+    return found
+
+
+def shape_of_key(plan: Plan) -> Callable[[str], Wanted | None]:
+    """Return what says for a hub key which shape is expected of it; None where no such tensor is."""
+    exact: dict[str, Wanted] = dict(plan.family.exact) if plan.family is not None else {}
+    slots = {slot.template: slot for slot in expected_slots(plan)}
+
+    def wanted(key: str) -> Wanted | None:
+        slot = slots.get(template(key))
+        if slot is None:
+            return exact.get(key)
+        inside = all(number in axis for number, axis in zip(indices(key), slot.axes, strict=True))
+        return slot.shape if inside else None
+
+    return wanted
 
 
 def _kinds_of_layers(plan: Plan) -> dict[int, set[str]]:
     """Return which kinds (`dense`, `moe`) each layer is of: those of which it has a tensor."""
     assert plan.family is not None
     kinds: dict[int, set[str]] = {}
-    places = {
-        anonymous(slot.key): (slot.group, index_names(slot.key).index("layer"))
-        for slot in plan.family.slots
-        if slot.group and "{layer}" in slot.key
-    }
-    if not places:
-        return kinds
-    for entry in plan.entries:
-        found = places.get(template(entry.key))
-        if found:
-            group, place = found
-            kinds.setdefault(indices(entry.key)[place], set()).add(group)
-    return kinds
+    for slot in plan.family.slots:
+        group = plan.groups.get(anonymous(slot.key))
+        if slot.group and "{layer}" in slot.key and group is not None:
+            for layer in set(group.columns[index_names(slot.key).index("layer")]):
+                kinds.setdefault(layer, set()).add(slot.group)
+    return dict(sorted(kinds.items()))
 
 
 def _usual_kind(plan: Plan, kinds: Mapping[int, set[str]]) -> str:
@@ -65,26 +145,18 @@ def _usual_kind(plan: Plan, kinds: Mapping[int, set[str]]) -> str:
     return counts.most_common(1)[0][0] if counts else next(iter(groups), "")
 
 
-def _numbers(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> Iterator[tuple[int, ...]]:
-    """Yield the indices under which a slot is expected, in the order in which its key has them."""
+def _axes(slot: Slot, plan: Plan, kinds: Mapping[int, set[str]]) -> tuple[Sequence[int], ...]:
+    """Return the numbers under which a slot is expected, for each index of its key."""
     names = index_names(slot.key)
     if not names:
-        yield ()
-        return
+        return ()
     if "layer" not in names:  # blocks of another part of the model, such as an image encoder
-        yield from ((number,) for number in range(plan.dims.get(names[0] + "s", 0)))
-        return
+        return (range(plan.dims.get(names[0] + "s", 0)),)
     usual = _usual_kind(plan, kinds)
-    layers = range(plan.dims.get("layers", 0))
-    for layer in layers:
-        if slot.group and slot.group not in (kinds.get(layer) or {usual}):
-            continue
-        if "expert" not in names:
-            yield (layer,)
-        elif names == ("layer", "expert"):
-            yield from ((layer, expert) for expert in range(plan.dims.get("experts", 0)))
-        else:
-            yield from ((expert, layer) for expert in range(plan.dims.get("experts", 0)))
+    layers: Sequence[int] = range(plan.dims.get("layers", 0))
+    if slot.group:
+        layers = [layer for layer in layers if slot.group in (kinds.get(layer) or {usual})]
+    return tuple(layers if name == "layer" else range(plan.dims.get("experts", 0)) for name in names)
 
 
 def _wanted(slot: Slot, plan: Plan, present: bool) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ckpt_gui.core.families.known import Known, find_known, fitting
 from ckpt_gui.core.families.known_config import is_whole, known_config
 from ckpt_gui.core.families.registry import Match
-from ckpt_gui.core.keys import anonymous, indices, template
+from ckpt_gui.core.keys import anonymous
 from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.plan import Plan
 
@@ -33,15 +33,13 @@ def _groups(plan: Plan) -> dict[str, tuple[Counter[tuple[int, ...]], int]]:
 
     A model of 500,000 tensors has some dozens of templates: what is known of them is asked once for each.
     """
-    shapes: dict[str, list[tuple[int, ...]]] = {}
-    last: dict[str, int] = {}
-    for entry in plan.entries:
-        key = entry.output.key
-        name = template(key)
-        shapes.setdefault(name, []).append(entry.output.shape)
-        if "{}" in name:
-            last[name] = max(last.get(name, -1), *indices(key)[:1], -1)  # a name may have braces of its own
-    return {name: (Counter(found), last.get(name, -1)) for name, found in shapes.items()}
+    return {
+        name: (
+            Counter(plan.entries[at].output.shape for at in group.places),
+            max(group.columns[0]) if group.flat else -1,
+        )
+        for name, group in plan.groups.items()
+    }
 
 
 def _of_match(groups: Mapping[str, tuple[Counter[tuple[int, ...]], int]], match: Match) -> tuple[Known, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ckpt_gui.core.entry import Entry, carried, explained_all, renamed_all
+from ckpt_gui.core.entry import Entries, Entry, carried, explained_all, renamed_all
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.exprs import chain, shape_of
 from ckpt_gui.core.families.common import common_ignored
@@ -16,7 +16,7 @@ from ckpt_gui.core.families.layouts import title_of
 from ckpt_gui.core.families.rule_schema import Rule
 from ckpt_gui.core.families.rules import joined, to_hub
 from ckpt_gui.core.families.schema import Ignored, Layout
-from ckpt_gui.core.keys import anonymous, bind, indices, renaming, safe_text, template
+from ckpt_gui.core.keys import anonymous, bind, renaming, safe_text, template
 from ckpt_gui.core.passes.stored_sizes import stored_sizes
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorSpec
@@ -38,6 +38,9 @@ class _Way:
     ignored: Ignored | None
     keeps: bool = False
     name: Callable[[tuple[int, ...]], str] | None = None
+
+
+_NO_WAY = _Way(None, None)
 
 
 class _Named:
@@ -73,6 +76,10 @@ def rename(plan: Plan) -> Plan:
     """Rename entries to hub names; sort out buffers and tensors that fit nothing."""
     if plan.adapter is not None:
         return plan
+    why = f"{title_of(plan.layout.name)}'s name for it" if plan.layout else ""
+    if all(_way(plan.entries[group.places[0]].key, plan).keeps for group in plan.groups.values()):
+        kept = Entries(explained_all(plan.entries, why)).under(plan.groups)
+        return _settle_collisions(plan.replace(entries=kept))
     entries: list[Entry] = []
     unmapped: list[Entry] = []
     dropped: list[Dropped] = []
@@ -81,15 +88,12 @@ def rename(plan: Plan) -> Plan:
     normal: dict[str, bool] = {}
     sizes = stored_sizes(plan)
     named = _Named(entries)
-    ways: dict[str, _Way] = {}
-    for entry in plan.entries:
-        shape = template(entry.key)
-        way = ways.get(shape) or ways.setdefault(shape, _way(entry.key, plan))
+    for entry, way, hub in zip(plan.entries, *_ways(plan), strict=True):
         rule, ignored = way.rule, way.ignored
         if way.keeps:
             named.keep(entry)
         elif way.name is not None:
-            named.move(entry, way.name(indices(entry.key)))
+            named.move(entry, hub)
         elif ignored and "buffers" not in plan.policy.skip and entry.ref.full_key not in plan.policy.kept:
             dropped.append(Dropped(entry.ref, ignored.reason, "buffer", entry.key))
             normal[entry.key] = ignored.normal
@@ -102,12 +106,26 @@ def rename(plan: Plan) -> Plan:
                 entries += _to_hub(entry, rule, plan, sizes)
             except (KeyError, CheckpointError):
                 stuck.append(entry)
-    named.finish(f"{title_of(plan.layout.name)}'s name for it" if plan.layout else "")
+    named.finish(why)
     unmapped += [part for parts in waiting.values() for part in parts.values()]
     plan = plan.replace(
         entries=tuple(entries), unmapped=(*plan.unmapped, *unmapped, *stuck), dropped=(*plan.dropped, *dropped)
     ).found(*_fused(stuck))
     return _settle_collisions(_note_buffers(plan, dropped, normal))
+
+
+def _ways(plan: Plan) -> tuple[list[_Way], list[str]]:
+    """Return what becomes of each entry, and the hub key of each that only gets another name."""
+    ways: list[_Way] = [_NO_WAY] * len(plan.entries)
+    hubs = [""] * len(plan.entries)
+    for group in plan.groups.values():
+        way = _way(plan.entries[group.places[0]].key, plan)
+        for place in group.places:
+            ways[place] = way
+        if way.name is not None:
+            for place, hub in zip(group.places, map(way.name, group.numbers()), strict=True):
+                hubs[place] = hub
+    return ways, hubs
 
 
 def _way(key: str, plan: Plan) -> _Way:
@@ -227,10 +245,7 @@ def _note_buffers(plan: Plan, dropped: list[Dropped], normal: dict[str, bool]) -
 
 def _settle_collisions(plan: Plan) -> Plan:
     """Take entries that would have one name out of the model and block."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in plan.entries:
-        groups.setdefault(entry.key, []).append(entry)
-    clashing = [group for group in groups.values() if len(group) > 1]
+    clashing = _clashing(plan)
     if not clashing:
         return plan
     stuck = {id(r): r for group in clashing for e in group for r in e.inputs}
@@ -240,6 +255,17 @@ def _settle_collisions(plan: Plan) -> Plan:
     findings = tuple(_collision(group) for group in clashing)
     entries = tuple(e for e in plan.entries if not _uses(e, stuck))
     return plan.replace(entries=entries, unmapped=(*plan.unmapped, *loose)).found(*findings)
+
+
+def _clashing(plan: Plan) -> list[list[Entry]]:
+    """Return the entries that have one key, in the order of the first of them."""
+    found: dict[str, list[Entry]] = {}
+    for group in plan.groups.values():
+        if group.distinct < len(group.places):
+            for place in group.places:
+                found.setdefault(plan.entries[place].key, []).append(plan.entries[place])
+    order = {id(entry): place for place, entry in enumerate(plan.entries)} if found else {}
+    return sorted((same for same in found.values() if len(same) > 1), key=lambda same: order[id(same[0])])
 
 
 def _uses(entry: Entry, refs: Mapping[int, object]) -> bool:

@@ -7,11 +7,15 @@ weights, although its tensors are as large. Two sections that fit alike are the 
 
 from __future__ import annotations
 
-from ckpt_gui.core.entry import carried_all
+from collections import Counter
+from collections.abc import Sequence
+
+from ckpt_gui.core.entry import Entries, carried_all
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.families.registry import fits, templates
+from ckpt_gui.core.families.registry import fits
+from ckpt_gui.core.key_groups import KeyGroups, group_keys
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.passes.unwrap import unwrap_keys
+from ckpt_gui.core.passes.unwrap import strip
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
@@ -37,12 +41,16 @@ class Candidate:
 
     Attributes:
         section: Its path.
-        refs: Its tensors, with the key of each below the section.
+        refs: Its tensors.
+        keys: The key of each below the section.
+        groups: Those keys by their templates.
         fitting: Tensors that fit the best layout.
     """
 
     section: Section
-    refs: tuple[tuple[TensorRef, str], ...]
+    refs: Sequence[TensorRef]
+    keys: Sequence[str]
+    groups: KeyGroups
     fitting: int
 
     @property
@@ -63,20 +71,38 @@ def is_optimizer(ref: TensorRef) -> bool:
 
 def candidates(refs: tuple[TensorRef, ...]) -> tuple[Candidate, ...]:
     """Return the sections that may hold the weights, best first."""
-    groups: dict[Section, list[TensorRef]] = {}
-    moments = {ref.section for ref in refs if ref.key in OPTIMIZER_KEYS}  # Adam's `step` lies beside them
+    sections: dict[Section, list[TensorRef]] = {}
     for ref in refs:
-        if not is_optimizer(ref) and ref.section not in moments:
-            groups.setdefault(ref.section, []).append(ref)
-    found = [_candidate(section, [(r, r.key) for r in group]) for section, group in groups.items()]
-    if len(groups) > 1 and not any(c.fitting for c in found):
-        found = [c for c in _flattened(groups) if c.fitting] or found
+        sections.setdefault(ref.section, []).append(ref)
+    weights = {section: taken for section, inside in sections.items() if (taken := _weights(section, inside))}
+    found = [_candidate(section, inside, groups) for section, (inside, groups) in weights.items()]
+    if len(weights) > 1 and not any(c.fitting for c in found):
+        found = [c for c in _flattened({s: inside for s, (inside, _) in weights.items()}) if c.fitting] or found
     return tuple(sorted(found, key=lambda c: c.rank))
 
 
-def _candidate(section: Section, refs: list[tuple[TensorRef, str]]) -> Candidate:
-    names = unwrap_keys([key for _, key in refs]).names
-    return Candidate(section, tuple(refs), fits(templates(names.values())))
+def _weights(section: Section, refs: list[TensorRef]) -> tuple[list[TensorRef], KeyGroups] | None:
+    """Return the tensors of a section that are no state of an optimizer, and their keys; None if there are none.
+
+    Where a tensor is called as a moment, what lies beside it is state as well: the `step` of Adam.
+    """
+    groups = group_keys([ref.key for ref in refs])
+    if not OPTIMIZER_SECTIONS.isdisjoint(section) or not OPTIMIZER_KEYS.isdisjoint(groups):
+        return None
+    if any(shape.rpartition(".")[2] in OPTIMIZER_KEYS or shape in OPTIMIZER_SECTIONS for shape in groups):
+        refs = [ref for ref in refs if not is_optimizer(ref)]
+        groups = group_keys([ref.key for ref in refs])
+    return (refs, groups) if refs else None
+
+
+def _candidate(
+    section: Section, refs: Sequence[TensorRef], groups: KeyGroups, keys: Sequence[str] | None = None
+) -> Candidate:
+    stripped = strip(groups)
+    counts: Counter[str] = Counter()
+    for shape, group in groups.items():
+        counts[stripped.bare(shape)] += group.distinct  # ranks hold each name, and it counts once
+    return Candidate(section, refs, [ref.key for ref in refs] if keys is None else keys, groups, fits(counts))
 
 
 def _flattened(groups: dict[Section, list[TensorRef]]) -> list[Candidate]:
@@ -85,7 +111,8 @@ def _flattened(groups: dict[Section, list[TensorRef]]) -> list[Candidate]:
     found = []
     for root in roots:
         inside = [r for section, group in groups.items() if section[: len(root)] == root for r in group]
-        found.append(_candidate(root, [(r, ".".join(r.path[len(root) :])) for r in inside]))
+        keys = [".".join(r.path[len(root) :]) for r in inside]
+        found.append(_candidate(root, inside, group_keys(keys), keys))
     return found
 
 
@@ -98,8 +125,8 @@ def find_section(plan: Plan) -> Plan:
     chosen = next((c for c in found if c.section == plan.policy.section), found[0])
     if plan.policy.section is not None and chosen.section != plan.policy.section:
         plan = plan.found(_no_such_section(plan.policy.section, found))
-    own = {id(ref) for ref, _ in chosen.refs} if len(found) > 1 else set()
-    apart = [c for c in found if c is not chosen and own.isdisjoint(id(ref) for ref, _ in c.refs)]
+    own = set(map(id, chosen.refs)) if len(found) > 1 else set()
+    apart = [c for c in found if c is not chosen and own.isdisjoint(map(id, c.refs))]
     rivals = [c for c in apart if _rivals(c, chosen)]
     if rivals and plan.policy.section is None:
         return _take(plan.found(_several([chosen, *rivals])), chosen)
@@ -114,11 +141,17 @@ def _rivals(other: Candidate, chosen: Candidate) -> bool:
 
 
 def _take(plan: Plan, chosen: Candidate) -> Plan:
-    ticked = plan.policy.dropped
-    taken = [pair for pair in chosen.refs if pair[0].full_key not in ticked] if ticked else chosen.refs
-    entries = tuple(carried_all([ref for ref, _ in taken], [key for _, key in taken]))
-    kept = {id(ref) for ref, _ in taken} if len(taken) < len(plan.source.refs) else set()
-    rest = [r for r in plan.source.refs if id(r) not in kept] if len(taken) < len(plan.source.refs) else []
+    ticked, refs, keys = plan.policy.dropped, chosen.refs, chosen.keys
+    if ticked:
+        taken = [at for at, ref in enumerate(refs) if ref.full_key not in ticked]
+        refs, keys = [refs[at] for at in taken], [keys[at] for at in taken]
+    entries = Entries(carried_all(refs, keys))
+    if refs is chosen.refs:
+        entries.under(chosen.groups)
+    rest: list[TensorRef] = []
+    if len(refs) < len(plan.source.refs):
+        kept = set(map(id, refs))
+        rest = [r for r in plan.source.refs if id(r) not in kept]
     dropped = tuple(_leave_out(r, chosen.section, r.full_key in ticked) for r in rest)
     return plan.replace(entries=entries, dropped=dropped, section=chosen.section)
 

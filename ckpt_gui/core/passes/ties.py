@@ -34,8 +34,7 @@ def judge_ties(plan: Plan) -> Plan:
 
 
 def _by_role(plan: Plan, role: str) -> Entry | None:
-    hub = plan.family.role(role) if plan.family else None
-    return next((e for e in plan.entries if e.key == hub), None)
+    return plan.entry(plan.family.role(role)) if plan.family else None
 
 
 def _state(plan: Plan, embedding: Entry | None, head: Entry | None) -> TieName:

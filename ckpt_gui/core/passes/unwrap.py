@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.common import common_ignored
 from ckpt_gui.core.families.registry import fits, fits_beside
+from ckpt_gui.core.key_groups import KeyGroups, group_keys
 from ckpt_gui.core.keys import safe_text, template
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.dataclasses import dataclass, field
@@ -28,6 +28,7 @@ ANYWHERE: dict[str, str] = {
     "_forward_module": "a Lightning strategy",
 }
 LEADING: dict[str, str] = {"module": "DDP, DataParallel or an averaged model", "model": "the attribute of a trainer"}
+_TWIN = "module."  # before the key of a copy: it counts as the same tensor even where it stays
 MAX_LEAD = 8  # leading words that are tried together: `model.module.` is seen only when both are gone
 Segments = tuple[tuple[int, str], ...]  # (position in the stored key, segment), those that are kept
 
@@ -47,6 +48,24 @@ class Unwrapped:
     collisions: tuple[tuple[str, ...], ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Stripped:
+    """Templates without wrappers.
+
+    Attributes:
+        changed: What is kept of each template that loses something.
+        wrappers: Names removed, in the order in which they went.
+    """
+
+    changed: Mapping[str, Segments]
+    wrappers: tuple[str, ...]
+
+    def bare(self, shape: str) -> str:
+        """Return a template as it is without wrappers."""
+        kept = self.changed.get(shape)
+        return shape if kept is None else ".".join(name for _, name in kept)
+
+
 def unwrap_keys(keys: Sequence[str]) -> Unwrapped:
     """Return the keys without wrappers, to a fixpoint.
 
@@ -55,14 +74,19 @@ def unwrap_keys(keys: Sequence[str]) -> Unwrapped:
     >>> unwrap_keys(["module._orig_mod.norm.weight", "module._orig_mod.output.weight"]).names
     {'module._orig_mod.norm.weight': 'norm.weight', 'module._orig_mod.output.weight': 'output.weight'}
     """
-    return _unwrap_keys(tuple(keys))
+    groups = group_keys(keys)
+    stripped = strip(groups)
+    names = dict(zip(keys, keys, strict=True))
+    for shape, segments in stripped.changed.items():
+        for place in groups[shape].places:
+            names[keys[place]] = _apply(keys[place], segments)
+    return Unwrapped(names, stripped.wrappers, _collisions(names))
 
 
-@lru_cache(maxsize=2)  # asked for the same keys when the section is looked for, and again to unwrap it
-def _unwrap_keys(keys: tuple[str, ...]) -> Unwrapped:
-    shapes = [template(key) for key in keys]
-    kept = {shape: tuple(enumerate(shape.split("."))) for shape in dict.fromkeys(shapes)}
-    counts = Counter(shapes)
+def strip(groups: KeyGroups) -> Stripped:
+    """Return what is left of keys without wrappers, to a fixpoint, for each of their templates."""
+    kept = {shape: tuple(enumerate(shape.split("."))) for shape in groups}
+    counts = Counter({shape: len(group.places) for shape, group in groups.items()})
     wrappers: dict[str, None] = {}
     while True:
         kept = {shape: _strip_anywhere(segments, wrappers) for shape, segments in kept.items()}
@@ -74,10 +98,7 @@ def _unwrap_keys(keys: tuple[str, ...]) -> Unwrapped:
             shape: segments[len(lead) :] if _starts(segments, lead) else segments for shape, segments in kept.items()
         }
     changed = {shape: segments for shape, segments in kept.items() if len(segments) <= shape.count(".")}
-    names = {
-        key: _apply(key, changed[shape]) if shape in changed else key for key, shape in zip(keys, shapes, strict=True)
-    }
-    return Unwrapped(names, tuple(wrappers), _collisions(names))
+    return Stripped(changed, tuple(wrappers))
 
 
 def _apply(key: str, segments: Segments) -> str:
@@ -137,7 +158,7 @@ def _named(kept: dict[str, Segments], counts: Counter[str]) -> Counter[str]:
 
 def _collisions(names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """Return the keys that have, or would have without a leading `module`, one name: two copies of one tensor."""
-    if len(set(names.values())) == len(names) and not any(name.startswith("module.") for name in names.values()):
+    if len(set(names.values())) == len(names) and not any(name.startswith(_TWIN) for name in names.values()):
         return ()
     groups: dict[str, list[str]] = {}
     for key, name in names.items():
@@ -152,6 +173,8 @@ def _collisions(names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 def unwrap(plan: Plan) -> Plan:
     """Take the wrappers off every key; keys that would fall together keep their stored names and block."""
     if "unwrap" in plan.policy.skip or not plan.entries:
+        return plan
+    if not strip(plan.groups).changed and not any(shape.startswith(_TWIN) for shape in plan.groups):
         return plan
     result = unwrap_keys([e.key for e in plan.entries])
     stuck = {key for group in result.collisions for key in group}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ckpt_gui import dataclasses
-from ckpt_gui.core.diff import diff_expected
+from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.report.check_report import check_document, next_export

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.section import candidates
 from ckpt_gui.core.passes.unwrap import ANYWHERE, LEADING
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.core.tensors import TensorRef, count_places
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.layouts import LAYOUTS
@@ -155,12 +156,19 @@ def _facts(plan: Plan) -> Iterator[Fact]:
 
 
 def _parameters(plan: Plan, refs: list[TensorRef]) -> Fact:
-    stored = sum({r.place: plan.source.numel(r) for r in refs}.values())
+    stored = _numbers(plan, refs)
     head = plan.tie.head
     twice = head.numel if head is not None and plan.tie.state == "equal" else 0
     exact = f"{stored:,} stored; {stored - twice:,} distinct, a tied pair counted once"
     text = human_count(stored)
     return Fact("Parameters", f"{text} stored, {human_count(stored - twice)} distinct" if twice else text, exact)
+
+
+def _numbers(plan: Plan, refs: list[TensorRef]) -> int:
+    """Return how many numbers tensors hold, those at one place counted once."""
+    if plan.source.blocks:
+        return sum({r.place: plan.source.numel(r) for r in refs}.values())
+    return sum(math.prod(shape) * count for (_, shape), count in count_places(refs).items())
 
 
 def _sizes(plan: Plan) -> Fact:
@@ -175,8 +183,8 @@ def _sizes(plan: Plan) -> Fact:
 
 def _types(refs: list[TensorRef]) -> str:
     counts: Counter[str] = Counter()
-    for ref in refs:
-        counts[ref.dtype] += ref.numel
+    for (dtype, shape), count in Counter((ref.dtype, ref.shape) for ref in refs).items():  # few, of however many
+        counts[dtype] += math.prod(shape) * count
     total = max(1, counts.total())
     return ", ".join(f"{name} {_percent(n, total)}" for name, n in counts.most_common()) or "no tensors"
 

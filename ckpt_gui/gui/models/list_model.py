@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Row, path_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
@@ -91,6 +91,6 @@ class ListModel(QAbstractTableModel):
         rows, typed, count = self._index.rows, str(value).lower(), len(self._listed)
         for away in range(count):
             place = (start.row() + away) % count
-            if safe_text(rows[self._listed[place]].path[:80]).lower().startswith(typed):
+            if safe_text(path_of(rows, self._listed[place])[:80]).lower().startswith(typed):
                 return [self.index(place, start.column())]
         return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Row, row_of, without_ref
 from ckpt_gui.gui.models.overview import Overview
 from ckpt_gui.gui.panels.inspector_details import DetailsTab
 from ckpt_gui.gui.panels.inspector_stats import StatisticsTab
@@ -97,5 +97,5 @@ def _same_row(row: Row | None, snapshot: Snapshot | None) -> Row | None:
     if same:  # nearly always: no look at each of 500,000 rows
         return found
     if row.ref is not None:
-        return next((r for r in index.rows if r.ref is row.ref), None)
-    return next((r for r in index.rows if r.ref is None and r.expected == row.expected), None)
+        return row_of(index.rows, row.ref)
+    return next((r for r in without_ref(index.rows) if r.expected == row.expected), None)

@@ -12,6 +12,7 @@ from ckpt_gui.core.filtering import Query
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.panels.tree_views import KeyViews
 
+Place = tuple[Sequence[Row], int]  # rows, and the number of one
 MOST_KEPT = 1_000  # selected rows that are found again; of more only the current one is
 
 
@@ -37,6 +38,7 @@ class TreeSelection(QObject):
         self._group = ""  # name of the current group
         self._others: tuple[str, ...] = ()  # keys of all rows that are selected
         self._row: Row | None = None
+        self._place: Place | None = None  # of the current row
         self.index = CheckpointIndex(())
         self._restoring = False
         for view in views.both:
@@ -73,7 +75,7 @@ class TreeSelection(QObject):
         if self._group and not views.flat and (node := views.tree.group_named(self._group)) is not None:
             views.tree.go_to(node)
         self._restoring = False
-        self._tell(index.rows[number] if number is not None and views.keys.holds(number) else None)
+        self._tell(number if number is not None and views.keys.holds(number) else None)
         self._count(views.selected_numbers())  # a model that is reset says nothing of it
 
     def forget(self) -> None:
@@ -81,10 +83,13 @@ class TreeSelection(QObject):
         self._key, self._group, self._others = None, "", ()
         self._tell(None)
 
-    def _tell(self, row: Row | None) -> None:
-        if row is not self._row:
-            self._row = row
-            self.row_chosen.emit(row)
+    def _tell(self, number: int | None) -> None:
+        """Tell of the current row, by its number; one of other rows is another one."""
+        place = (self.index.rows, number) if number is not None else None
+        if not _is_same(place, self._place):
+            self._place = place
+            self._row = self.index.rows[number] if number is not None else None
+            self.row_chosen.emit(self._row)
 
     def _on_current(self, _current: QModelIndex, _previous: QModelIndex) -> None:
         if not self._restoring:
@@ -96,13 +101,12 @@ class TreeSelection(QObject):
         number, group = views.current_number(), views.current_group()
         if number is None and group is None and views.current.selectionModel().hasSelection():
             return
-        row = self.index.rows[number] if number is not None else None
         if number is not None:
             self._key, self._group = self.index.place(number), ""
         elif group is not None:
             self._group = views.tree.keys.tree.prefix(group)
-        self._tell(row)
-        if row is None:
+        self._tell(number)
+        if number is None:
             self.group_chosen.emit(group)
 
     def _on_selection(self, _on: QItemSelection, _off: QItemSelection) -> None:
@@ -123,3 +127,7 @@ class TreeSelection(QObject):
             self.counted.emit(len(rows), self.index.nbytes(self.index.root))
         else:
             self.counted.emit(len(numbers), sum([rows[number].nbytes for number in numbers]))
+
+
+def _is_same(one: Place | None, other: Place | None) -> bool:
+    return one is other or (one is not None and other is not None and one[0] is other[0] and one[1] == other[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Signal
 from PySide6.QtWidgets import QAbstractItemView, QStackedWidget, QWidget
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import Row, take
 from ckpt_gui.core.row_tree import CODE, Node, RowTree
 from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex
 from ckpt_gui.gui.models.key_looks import KeyLooks
@@ -151,8 +151,7 @@ class KeyViews(QStackedWidget):
 
     def selected_rows(self) -> list[Row]:
         """Return the rows that are selected, from top to bottom; groups do not count."""
-        rows = self.keys.tree.rows
-        return [rows[number] for number in self.selected_numbers()]
+        return take(self.keys.tree.rows, self.selected_numbers())
 
     def go_to(self, number: int) -> None:
         """Make a row the current one, by its number; nothing happens if it is not shown."""
