@@ -96,7 +96,7 @@ def test_families_keep_the_rules(model: TreeModel, qtmodeltester: ModelTester) -
     assert fetch_all(model, QModelIndex()) > len(model.tree.rows)
     qtmodeltester.check(model)
     for number, row in enumerate(model.tree.rows):
-        assert model.row(model.index_of(model.tree.locate(number))) is row
+        assert model.row(model.index_of(model.tree.locate(number))) == row
 
 
 def test_an_empty_model_keeps_the_rules(qapp: QApplication, qtmodeltester: ModelTester) -> None:
@@ -156,7 +156,7 @@ def test_a_large_group_comes_in_blocks(qapp: QApplication, qtmodeltester: ModelT
 
 def test_every_row_can_be_found_from_its_node(model: TreeModel) -> None:
     for number, row in enumerate(model.tree.rows):
-        assert model.row(model.index_of(model.tree.locate(number))) is row
+        assert model.row(model.index_of(model.tree.locate(number))) == row
 
 
 def test_cells_say_state_shape_and_size(model: TreeModel) -> None:

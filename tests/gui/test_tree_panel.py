@@ -129,7 +129,7 @@ def test_next_and_previous_difference(panel: TreePanel) -> None:
     assert first is not None
     assert second is not None
     panel.view.step(forward=False)
-    assert said[-1] is first
+    assert said[-1] == first
     panel.set_filter("wq")
     panel.view.step(forward=True)
     panel.view.step(forward=True)
