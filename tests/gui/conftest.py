@@ -16,13 +16,29 @@ import pytest
 
 pytest.importorskip("PySide6", reason="the window needs PySide6")
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSettings, QThread, QThreadPool, QTimer, QTranslator
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QLocale,
+    QObject,
+    QSettings,
+    QThread,
+    QThreadPool,
+    QTimer,
+    QTranslator,
+)
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from ckpt_gui.gui.theme import STILL
 from tests.gui import patience
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _figures_of_the_c_locale() -> None:
+    """Write figures as in English, whatever language this machine is set to."""
+    QLocale.setDefault(QLocale.c())
 
 
 @pytest.fixture
