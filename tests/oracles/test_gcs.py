@@ -22,6 +22,7 @@ from tests.core.models import config, save_shards, state, stored
 os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # asks by gRPC, which the emulator has not
 gcsfs = pytest.importorskip("gcsfs")
 pytest.importorskip("gcp_storage_emulator")
+pytestmark = pytest.mark.oracle
 NAME = "box/m/model-00001-of-00003.safetensors"
 
 
