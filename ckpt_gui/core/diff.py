@@ -6,7 +6,7 @@ have in common is kept once, and a row is made when somebody looks at it.
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Literal, NamedTuple, overload
@@ -111,6 +111,9 @@ class Outline(NamedTuple):
     file: str | None
 
 
+OutlineKey = tuple["tuple[int | None, ...] | None", str, "str | None"]  # quicker to make than an `Outline`
+
+
 class Rows(Sequence[Row]):
     """Rows that are made when they are asked for: two of the same number are equal, and not the same object.
 
@@ -170,14 +173,15 @@ class Rows(Sequence[Row]):
         pairs = {(told.blocks, ref.dtype) for told, ref in zip(self._told, self._refs, strict=True)}
         return frozenset(blocks or dtype for blocks, dtype in pairs).union(row.type_name for row in self._rest)
 
-    def outlines(self, numbers: Sequence[int]) -> Counter[Outline]:
-        """Return what some rows are apart from their names, and how many of them are it."""
+    def outlines(self, numbers: Sequence[int]) -> Iterator[OutlineKey]:
+        """Yield what some rows are apart from their names, as plain tuples."""
         count = len(self._refs)
-        if any(number >= count for number in numbers):
-            return Counter(map(_outline, self.take(numbers)))
-        pairs = ((self._told[number], self._refs[number]) for number in numbers)
-        found = Counter((ref.shape or told.expected_shape, told.blocks or ref.dtype, ref.file) for told, ref in pairs)
-        return Counter({Outline(*kind): count for kind, count in found.items()})
+        for number in numbers:
+            if number < count:
+                told, ref = self._told[number], self._refs[number]
+                yield ref.shape or told.expected_shape, told.blocks or ref.dtype, ref.file
+            else:
+                yield _outline(self._rest[number - count])
 
     def names(self, numbers: Sequence[int]) -> tuple[list[str], list[str]]:
         """Return the names of some rows in the file, and the names that they are expected under."""
@@ -261,8 +265,8 @@ def states_of(rows: Sequence[Row]) -> list[State]:
     return rows.states() if isinstance(rows, Rows) else [row.state for row in rows]
 
 
-def _outline(row: Row) -> Outline:
-    return Outline(row.shape or row.expected_shape, row.type_name, row.file if row.is_stored else None)
+def _outline(row: Row) -> OutlineKey:
+    return row.shape or row.expected_shape, row.type_name, row.file if row.is_stored else None
 
 
 def take(rows: Sequence[Row], numbers: Sequence[int]) -> list[Row]:
@@ -275,9 +279,12 @@ def row_of(rows: Sequence[Row], ref: TensorRef) -> Row | None:
     return next((rows[at] for at, each in enumerate(refs_of(rows)) if each is ref), None)
 
 
-def outlines_of(rows: Sequence[Row], numbers: Sequence[int]) -> Counter[Outline]:
-    """Return what some rows are apart from their names, and how many of them are it."""
-    return rows.outlines(numbers) if isinstance(rows, Rows) else Counter(_outline(rows[number]) for number in numbers)
+def kinds_of(rows: Sequence[Row], numbers: Sequence[int]) -> tuple[array[int], list[Outline]]:
+    """Return what some rows are apart from their names: for each a number, and what the numbers stand for."""
+    found = rows.outlines(numbers) if isinstance(rows, Rows) else (_outline(rows[number]) for number in numbers)
+    known: dict[OutlineKey, int] = {}
+    kinds = array("I", [known.setdefault(each, len(known)) for each in found])
+    return kinds, [Outline(*each) for each in known]
 
 
 def names_of(rows: Sequence[Row], numbers: Sequence[int]) -> tuple[list[str], list[str]]:

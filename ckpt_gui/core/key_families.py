@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import compress
+from typing import cast
 
-from ckpt_gui.core.diff import Outline, names_of, outlines_of
+from ckpt_gui.core.family_members import Common, Members, members_of
 from ckpt_gui.core.key_numbers import (
     NUMBER,
     grouped,
@@ -25,36 +25,10 @@ from ckpt_gui.core.key_numbers import (
     with_ranges,
 )  # fmt: skip
 from ckpt_gui.core.row_tree import CODE, DOT, Node, RowFacts, RowTree
-from ckpt_gui.dataclasses import dataclass
 
 MOST_PREPARED = 2_000  # names that are looked at before they are shown
 MOST_PLACES = 1 << 20  # that are looked through for those that are lacking
 _MISSING = CODE["missing"]
-
-
-@dataclass(frozen=True, slots=True)
-class Common:
-    """What the members of a family have in common, and what not.
-
-    Attributes:
-        stored: How many are in the file.
-        places: How many there would be if none were lacking anywhere.
-        lacking: The places without one, as `3, 5-7`; of two numbers as `2.0-7, 5.1`. Empty if there are none.
-        expected: The name expected, with ranges; empty where nothing is, or where there is more than one name.
-        shapes: How many shapes there are.
-        sizes: Least and greatest size in each dimension, None for one that is not known; None if ranks differ.
-        dtypes: The types that there are, the most frequent first.
-        files: The files that they lie in, in the order of the members.
-    """
-
-    stored: int
-    places: int
-    lacking: str
-    expected: str
-    shapes: int
-    sizes: tuple[tuple[int | None, int | None], ...] | None
-    dtypes: tuple[str, ...]
-    files: tuple[str, ...]
 
 
 class Family(Node):
@@ -73,29 +47,36 @@ class Family(Node):
 
 
 class FamilyTree(RowTree):
-    """Rows as families.
+    """Rows as families: made by `families`, or from such a tree by `some`.
 
     Args:
         facts: All rows of the diff.
-        order: Their numbers in the order of their keys.
-        keys: Those keys.
-        places: Which of them are in the tree, in that order.
+        order: The numbers of those that are in the tree, family by family.
+        names: The name of the family of each.
+        codes: The numbers in the key of each (see `key_numbers`).
+        members: What else is asked of each.
     """
 
-    def __init__(self, facts: RowFacts, order: Sequence[int], keys: Sequence[str], places: Sequence[int]) -> None:
-        found = grouped(keys, places)
-        names = sorted(found)
-        members = array("l")
-        self._codes = array("q")
-        for name in names:
-            codes, at = found[name]
-            by_code = in_order(codes)
-            self._codes.extend([codes[n] for n in by_code])
-            members.extend([order[at[n]] for n in by_code])
+    def __init__(
+        self, facts: RowFacts, order: array[int], names: list[str], codes: array[int], members: Members
+    ) -> None:
+        super().__init__(facts, order, names)
+        self._codes, self._columns = codes, members
         self._values: dict[tuple[int, int, int], tuple[int, ...]] = {}
         self._common: dict[Node, Common] = {}
-        named = list(chain.from_iterable([name] * len(found[name][0]) for name in names))
-        super().__init__(facts, members, named)
+
+    def some(self, passes: bytes | bytearray) -> FamilyTree:
+        """Return families of some of the rows: those whose numbers are marked with 1."""
+        return cast(FamilyTree, super().some(passes))
+
+    def _cut(self, chosen: bytes) -> FamilyTree:
+        return FamilyTree(
+            self._facts,
+            array("l", compress(self._order, chosen)),
+            list(compress(self._keys, chosen)),
+            array("q", compress(self._codes, chosen)),
+            self._columns.some(chosen),
+        )
 
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another tree exactly where the same family is."""
@@ -130,23 +111,9 @@ class FamilyTree(RowTree):
     # -------------------------------------------------------------------------------------------------------- details
 
     def _found(self, node: Node) -> Common:
-        numbers = self._order[node.lo : node.hi]
-        kinds = outlines_of(self.rows, numbers)
-        shapes = {kind.shape for kind in kinds}
-        known = [shape for shape in shapes if shape is not None]
-        ranks = {len(shape) for shape in known}
         stored = node.size - self._states.count(_MISSING, node.lo, node.hi)
         places, lacking = self._lacking(node, stored)
-        return Common(
-            stored,
-            places,
-            lacking,
-            _expected(*names_of(self.rows, numbers), self.title(node)),
-            len(shapes),
-            tuple(_span(sizes) for sizes in zip(*known, strict=True)) if len(ranks) == 1 else None,
-            _most_first(kinds),
-            tuple(dict.fromkeys(kind.file for kind in kinds if kind.file is not None)),
-        )
+        return self._columns.common(node.lo, node.hi, stored, places, lacking, self.title(node))
 
     def _lacking(self, node: Node, stored: int) -> tuple[int, str]:
         """Return how many places there are, by the numbers that the groups around a family have, and which are free."""
@@ -156,7 +123,7 @@ class FamilyTree(RowTree):
         places = 1
         for values in around:
             places *= len(values)
-        if stored >= places:
+        if stored >= places or not around:  # a name without numbers that stands twice has no place to name
             return max(places, stored), ""
         if places > MOST_PLACES:
             return places, "…"
@@ -233,33 +200,21 @@ class FamilyTree(RowTree):
         return bisect_right(self._codes, last_like(self._codes[lo], place), lo, hi)
 
 
-def _span(sizes: Sequence[int | None]) -> tuple[int | None, int | None]:
-    known = [size for size in sizes if size is not None]
-    return (min(known), max(known)) if known else (None, None)
-
-
-def _most_first(kinds: Counter[Outline]) -> tuple[str, ...]:
-    """Return the types, the most frequent first."""
-    counts: Counter[str] = Counter()
-    for kind, count in kinds.items():
-        counts[kind.type_name] += count
-    return tuple(name for name, _ in counts.most_common())
-
-
-def _expected(keys: list[str], names: list[str], title: str) -> str:
-    """Return the one name that rows are expected under, with ranges; empty if there is none, or more than one.
+def families(facts: RowFacts, order: Sequence[int], keys: Sequence[str]) -> FamilyTree:
+    """Return rows as families.
 
     Args:
-        keys: Their names in the file.
-        names: The names that they are expected under.
-        title: Their own name with ranges, which is that name where all are called as expected.
+        facts: All rows of the diff.
+        order: Their numbers in the order of their keys.
+        keys: Those keys.
     """
-    if names == keys:
-        return title
-    if not all(names):
-        return ""
-    found = grouped(names, range(len(names)))
-    if len(found) != 1:
-        return ""
-    [(name, (codes, _))] = found.items()
-    return with_ranges(name.split(DOT), lambda place: numbers_at(codes, place))
+    found = grouped(keys, range(len(keys)))
+    names: list[str] = []
+    codes, members = array("q"), array("l")
+    for name in sorted(found):
+        family, at = found[name]
+        by_code = in_order(family)
+        codes.extend([family[n] for n in by_code])
+        members.extend([order[at[n]] for n in by_code])
+        names += [name] * len(by_code)
+    return FamilyTree(facts, members, names, codes, members_of(facts.rows, members))

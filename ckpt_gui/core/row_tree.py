@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 
 from ckpt_gui.core.diff import BLOCK, STATES, Row, refs_of, sizes_of, states_of, take
 from ckpt_gui.core.keys import natural
@@ -126,12 +126,29 @@ class RowTree:
         codes, sizes = facts.codes, facts.sizes
         self._states = bytes([codes[number] for number in order])
         self._bytes = array("q", accumulate([sizes[number] for number in order], initial=0))
-        self._position = array("l", [-1]) * len(facts.rows)
-        for place, number in enumerate(order):
-            self._position[number] = place
+        self._places: array[int] | None = None
         self._again = self._aliases()
         self._marked: tuple[frozenset[str], bytes] = (frozenset(), b"")
         self.root = Node("", 0, len(order), 0, None, False)
+
+    def some(self, passes: bytes | bytearray) -> RowTree:
+        """Return a tree of the same kind of some of its rows: those whose numbers are marked with 1."""
+        chosen = bytes([passes[number] for number in self._order])
+        return self if chosen.count(1) == len(chosen) else self._cut(chosen)
+
+    def _cut(self, chosen: bytes) -> RowTree:
+        """Return a tree of the rows at the positions which are marked with 1."""
+        return RowTree(self._facts, array("l", compress(self._order, chosen)), list(compress(self._keys, chosen)))
+
+    @property
+    def _position(self) -> array[int]:
+        """The position of each row of the diff, by its number; -1 of those that are not in the tree."""
+        if self._places is None:
+            places = array("l", [-1]) * len(self._facts.rows)
+            for place, number in enumerate(self._order):
+                places[number] = place
+            self._places = places  # whole: another thread may look
+        return self._places
 
     @property
     def states(self) -> bytes:
@@ -229,7 +246,8 @@ class RowTree:
         """Return the positions of rows whose elements stand at an earlier position too, each with that position."""
         again: list[tuple[int, int]] = []
         for group in self._facts.twins:
-            places = sorted(place for number in group if (place := self._position[number]) >= 0)
+            position = self._position
+            places = sorted(place for number in group if (place := position[number]) >= 0)
             again += zip(places[1:], places, strict=False)
         return sorted(again)
 

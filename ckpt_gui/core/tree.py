@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from ckpt_gui.core.diff import Row, paths_of, types_of
-from ckpt_gui.core.filtering import Query, Subject, subject
-from ckpt_gui.core.key_families import FamilyTree
-from ckpt_gui.core.row_tree import RowFacts, RowTree, in_order
+from ckpt_gui.core.diff import Row, names_of, paths_of, types_of
+from ckpt_gui.core.filtering import Query, Subject, Subjects, subject, text_of
+from ckpt_gui.core.key_families import FamilyTree, families
+from ckpt_gui.core.row_tree import CODE, RowFacts, RowTree, in_order
 from ckpt_gui.dataclasses import dataclass, field
 
 # States that `next difference` stops at.
@@ -48,22 +47,18 @@ class CheckpointIndex(RowTree):
         order = array("l", in_order(keys))
         super().__init__(RowFacts(rows), order, [keys[number] for number in order])
         self.types = types_of(rows) - {""}  # an index alone tells of none
-        self._subjects: list[Subject] | None = None
+        self._subjects: Subjects | None = None
         self._families: FamilyTree | None = None
 
     def only(self, numbers: Sequence[int]) -> RowTree:
         """Return a tree of some of the rows, by their numbers."""
-        places = sorted([self._position[number] for number in numbers])
-        return RowTree(self._facts, array("l", [self._order[p] for p in places]), [self._keys[p] for p in places])
+        return self.some(self._marking(numbers))
 
     def families(self, numbers: Sequence[int] | None = None) -> FamilyTree:
         """Return all rows, or some of them by their numbers, as families of keys that differ in numbers only."""
-        if numbers is not None:
-            places = sorted([self._position[n] for n in numbers])
-            return FamilyTree(self._facts, self._order, self._keys, places)
         if self._families is None:
-            self._families = FamilyTree(self._facts, self._order, self._keys, range(len(self.rows))).prepare()
-        return self._families
+            self._families = families(self._facts, self._order, self._keys).prepare()
+        return self._families if numbers is None else self._families.some(self._marking(numbers))
 
     @property
     def knows_families(self) -> bool:
@@ -87,22 +82,32 @@ class CheckpointIndex(RowTree):
         """Return the rows that a filter, and a set of keys if given, let pass."""
         rows = self.rows
         numbers: Sequence[int] = range(len(rows))
-        if wanted:
-            numbers = wanted.without_states().select(self.subjects(), numbers)
+        if others := wanted.without_states():
+            numbers = others.select(self.subjects(), numbers)
         if keys is not None:
             chosen = frozenset(keys)
             numbers = [n for n in numbers if not chosen.isdisjoint(_names(rows[n]))]
-        everything = len(numbers) == len(rows)
-        counts = self.counts(self.root) if everything else dict(Counter[str](rows[n].state for n in numbers))
+        codes = self.codes(numbers)
+        counts = {state: count for state, code in CODE.items() if (count := codes.count(code))}
         if of_states := wanted.of_states():
-            numbers = of_states.select(self.subjects(), numbers)
+            passes = [of_states.matches(subject((), state)) for state in CODE]
+            numbers = [n for n, code in zip(numbers, codes, strict=True) if passes[code]]
         return Hits(numbers, counts)
 
-    def subjects(self) -> Sequence[Subject]:
+    def subjects(self) -> Subjects:
         """Return the rows as a filter sees them, in the diff's order; made on the first call."""
         if self._subjects is None:
-            self._subjects = [_subject(row) for row in self.rows]
+            keys, expected = names_of(self.rows, range(len(self.rows)))
+            texts = [text_of(_shown(*pair)) for pair in zip(keys, expected, strict=True)]
+            self._subjects = Subjects(texts, lambda: [_subject(row) for row in self.rows])
         return self._subjects
+
+    def _marking(self, numbers: Sequence[int]) -> bytearray:
+        """Return 1 for each row whose number is among these, 0 for the others, in the diff's order."""
+        marks = bytearray(len(self.rows))
+        for number in numbers:
+            marks[number] = 1
+        return marks
 
     def find(self, path: str) -> int | None:
         """Return the number of the first row that stands under a name."""
@@ -112,8 +117,12 @@ class CheckpointIndex(RowTree):
 
 def _subject(row: Row) -> Subject:
     shape = row.expected_shape if row.shape is None else row.shape
-    names = (row.key, row.expected) if row.key and row.expected and row.key != row.expected else (row.path,)
-    return subject(names, row.state, row.type_name, shape, row.nbytes, row.file)
+    return subject(_shown(row.key, row.expected), row.state, row.type_name, shape, row.nbytes, row.file)
+
+
+def _shown(key: str, expected: str) -> tuple[str, ...]:
+    """Return the names by which a filter knows a row."""
+    return (key, expected) if key and expected and key != expected else (key or expected,)
 
 
 def _names(row: Row) -> tuple[str, ...]:

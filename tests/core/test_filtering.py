@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import STATES
 from ckpt_gui.core.filtering import FIELDS, FilterError, Query, read_query, replaced, value_of
-from ckpt_gui.core.filtering.subject import expert_of, layer_of, subject
+from ckpt_gui.core.filtering.subject import Subject, Subjects, expert_of, layer_of, subject
 from ckpt_gui.core.patterns import LONGEST_NAME, PatternError, glob, regex
 
 ONE, TWO, THREE = "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors", "Model-00003.safetensors"
@@ -26,9 +28,13 @@ ROWS = (
 )  # fmt: skip
 
 
+def subjects(rows: Sequence[Subject]) -> Subjects:
+    return Subjects([row.text for row in rows], lambda: rows)
+
+
 def hits(text: str) -> list[int]:
     query = read_query(text, STATES)
-    found = list(query.select(ROWS, range(len(ROWS))))
+    found = list(query.select(subjects(ROWS), range(len(ROWS))))
     assert found == [n for n, row in enumerate(ROWS) if query.matches(row)]
     assert read_query(query.text, STATES) == query, "the one form of a text means the same"
     assert read_query(query.text, STATES).text == query.text
@@ -318,4 +324,4 @@ def test_what_can_not_become_right_is_wrong_at_once(text: str) -> None:
 def test_blocks_of_gguf_are_types() -> None:
     rows = [subject((kind,), "same", kind, (2, 144), 288) for kind in ("q4_k", "q8_0", "q4_0", "u8")]
     for text, wanted in (("dtype:Q4_K", [0]), ("dtype:q4", [0, 2]), ("!dtype:q8_0", [0, 2, 3]), ("dtype:u8", [3])):
-        assert list(read_query(text, STATES).select(rows, range(4))) == wanted, text
+        assert list(read_query(text, STATES).select(subjects(rows), range(4))) == wanted, text

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import Row, State
-from ckpt_gui.core.key_families import Common, Family, FamilyTree
+from ckpt_gui.core.family_members import Common
+from ckpt_gui.core.key_families import Family, FamilyTree
 from ckpt_gui.core.key_numbers import braced, grouped, lacking_text, number_at, ranges
 from ckpt_gui.core.row_tree import DOT, Node
 from ckpt_gui.core.tensors import TensorRef
@@ -154,6 +155,12 @@ def test_a_key_and_those_below_it_stand_side_by_side() -> None:
     assert list(lines(tree)) == ["a 4", "  {0-1} 2", "  {0-1}.b 2"]
 
 
+def test_a_missing_name_without_numbers_that_stands_twice_is_no_fault() -> None:
+    tree = tree_of(row("norm", "missing"), row("norm", "missing"))
+    found = common(tree, "norm")
+    assert (found.stored, found.places, found.lacking) == (0, 1, "")
+
+
 def test_the_same_key_twice_gives_two_members() -> None:
     tree = tree_of(row("l.0.w"), row("l.0.w"), row("l.1.w"), row("b"), row("b"))
     assert sorted(tree.number(node) for node in leaves(tree, tree.root)) == list(range(5))
@@ -174,6 +181,37 @@ def test_some_of_the_rows_have_families_of_their_own() -> None:
     assert tree.holds(6)
     assert not tree.holds(7)
     assert not tree.holds(0)
+
+
+def told(tree: FamilyTree, node: Node | None = None) -> Iterator[tuple[object, ...]]:
+    """Yield all that is said of each node, from top to bottom."""
+    for child in tree.children(node or tree.root):
+        what: object = tree.row(child) if child.is_row else None
+        if isinstance(child, Family):
+            what = tree.common(child)
+        yield child.name, tree.title(child), child.depth, child.size, what
+        yield from told(tree, child)
+
+
+SEGMENT = st.sampled_from(["a", "b", "0", "1", "2"])
+ONE_ROW = st.builds(
+    lambda key, state, dtype, shape, expected: row(key, state, dtype, shape, expected and f"model.{expected}"),
+    st.lists(SEGMENT, min_size=1, max_size=4).map(".".join),
+    st.sampled_from(["same", "missing", "extra", "renamed"]),
+    st.sampled_from(["bf16", "fp32"]),
+    st.sampled_from([(2,), (2, 3), (4, 3)]),
+    st.none() | st.just("") | st.lists(SEGMENT, min_size=1, max_size=3).map(".".join),
+)
+
+
+@given(st.lists(ONE_ROW, max_size=24), st.data())
+def test_families_of_some_rows_are_those_that_they_have_alone(rows: list[Row], data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True).map(sorted) if rows else st.just([]))
+    index, alone = CheckpointIndex(rows), CheckpointIndex([rows[n] for n in numbers])
+    assert list(told(index.families(numbers))) == list(told(alone.families()))
+    fewer = numbers[::2]
+    again = CheckpointIndex([rows[n] for n in fewer])
+    assert list(told(index.families(fewer))) == list(told(again.families())), "whatever was asked before"
 
 
 def test_the_walk_over_differences_goes_through_families() -> None:

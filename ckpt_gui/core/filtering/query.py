@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.filtering import values
 from ckpt_gui.core.filtering.lexer import Token, quoted, tokens
-from ckpt_gui.core.filtering.subject import Subject
-from ckpt_gui.core.filtering.values import Value, ValueProblem
+from ckpt_gui.core.filtering.subject import Subject, Subjects
+from ckpt_gui.core.filtering.values import Value, ValueProblem, Word
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.dataclasses import dataclass
 
@@ -97,6 +97,18 @@ class Term:
                 return not self.negated
         return self.negated
 
+    def select(self, tensors: Subjects, numbers: Sequence[int]) -> Sequence[int]:
+        """Return those of the numbers of whose tensors it holds, in order."""
+        words = [value.text for value in self.values if isinstance(value, Word)]
+        if len(words) < len(self.values):
+            whole, passes = tensors.whole(), self.matches
+            return [n for n in numbers if passes(whole[n])]
+        texts, negated = tensors.texts, self.negated
+        if len(words) == 1:  # a call for each of 500,000 tensors would take five times as long
+            [word] = words
+            return [n for n in numbers if (word in texts[n]) is not negated]
+        return [n for n in numbers if any(word in texts[n] for word in words) is not negated]
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -135,11 +147,10 @@ class Query:
         """Return whether it lets a tensor of several sides pass: a term holds if it does of one, with `!` of all."""
         return all((all if term.negated else any)(map(term.matches, sides)) for term in self.terms)
 
-    def select(self, tensors: Sequence[Subject], numbers: Sequence[int]) -> Sequence[int]:
-        """Return those of the numbers whose tensors pass, term by term."""
+    def select(self, tensors: Subjects, numbers: Sequence[int]) -> Sequence[int]:
+        """Return those of the numbers whose tensors pass, in order; found term by term."""
         for term in self.terms:
-            passes = term.matches
-            numbers = [n for n in numbers if passes(tensors[n])]
+            numbers = term.select(tensors, numbers)
         return numbers
 
 

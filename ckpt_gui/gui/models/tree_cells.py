@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import QCoreApplication
 
 from ckpt_gui.core.diff import Row
-from ckpt_gui.core.key_families import Common, Family, FamilyTree
+from ckpt_gui.core.family_members import Common
+from ckpt_gui.core.key_families import Family, FamilyTree
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.core.text import plural

@@ -14,10 +14,8 @@ from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.tree_columns import Mode
 
-DEBOUNCE_MS = 60
-DEBOUNCE_MANY_MS = 150
-MANY = 10_000  # rows above which the filter runs in a job
-VERY_MANY = 200_000  # rows above which it takes longer than the shorter pause
+DEBOUNCE_MS = 15  # for keys that come together, as from a paste or a held key: what is found shows at once
+MANY = 10_000  # rows above which the filter runs in a job, which the next key stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,6 @@ class FilterRun(QObject):
 
     def prepare(self, index: CheckpointIndex) -> None:
         """Get very many rows ready for the first filter while the user looks at them."""
-        self._pause.setInterval(DEBOUNCE_MANY_MS if len(index.rows) > VERY_MANY else DEBOUNCE_MS)
         if len(index.rows) > MANY and not index.is_ready and self._preparing is None:
             self._preparing = self._jobs.start(
                 self.tr("Filtering"), lambda _: index.subjects(), self._prepared, self._prepared, quiet=True
