@@ -244,6 +244,37 @@ class Rows(Sequence[Row]):
         )  # fmt: skip
 
 
+class Picked(Sequence[Row]):
+    """Some of the rows, by their numbers, made when they are looked at.
+
+    Args:
+        rows: All rows.
+        numbers: Those that are picked, in the order wanted.
+    """
+
+    __slots__ = ("_numbers", "_rows")
+
+    def __init__(self, rows: Sequence[Row], numbers: Sequence[int]) -> None:
+        self._rows, self._numbers = rows, numbers
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Picked: ...
+    def __getitem__(self, at: int | slice) -> Row | Picked:
+        """Return a row, or several."""
+        return Picked(self._rows, self._numbers[at]) if isinstance(at, slice) else self._rows[self._numbers[at]]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows, made block by block."""
+        for start in range(0, len(self._numbers), BLOCK):
+            yield from take(self._rows, self._numbers[start : start + BLOCK])
+
+
 @dataclass(frozen=True, slots=True)
 class Diff:
     """All rows, in file order with missing ones last, and how many there are of each state."""

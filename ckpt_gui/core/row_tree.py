@@ -150,6 +150,14 @@ class RowTree:
             self._places = places  # whole: another thread may look
         return self._places
 
+    def __del__(self) -> None:
+        """Cut the cycles of nodes, which know of what is above and below, so that they go with the tree."""
+        pending = [self.root] if hasattr(self, "root") else []
+        while pending:
+            node = pending.pop()
+            pending += node.children or ()
+            node.children = None
+
     @property
     def states(self) -> bytes:
         """The code of each row's state, in the order of the keys."""

@@ -22,10 +22,12 @@ class Hits:
 
     Attributes:
         rows: Numbers of the rows, in the diff's order.
+        codes: The codes of their states.
         counts: Rows of each state that the rest of the filter lets pass, whichever states it asks for.
     """
 
     rows: Sequence[int]
+    codes: bytes = b""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -71,8 +73,9 @@ class CheckpointIndex(RowTree):
         return self._subjects is not None
 
     def codes(self, numbers: Sequence[int]) -> bytes:
-        """Return the codes of the states of some rows, by their numbers."""
-        return bytes(map(self._facts.codes.__getitem__, numbers))
+        """Return the codes of the states of some rows, by their numbers in order."""
+        codes = self._facts.codes
+        return codes if len(numbers) == len(codes) else bytes([codes[number] for number in numbers])
 
     def place(self, number: int) -> str:
         """Return the name under which a row stands in the tree; `find` takes it."""
@@ -92,7 +95,8 @@ class CheckpointIndex(RowTree):
         if of_states := wanted.of_states():
             passes = [of_states.matches(subject((), state)) for state in CODE]
             numbers = [n for n, code in zip(numbers, codes, strict=True) if passes[code]]
-        return Hits(numbers, counts)
+            codes = bytes([code for code in codes if passes[code]])
+        return Hits(numbers, codes, counts)
 
     def subjects(self) -> Subjects:
         """Return the rows as a filter sees them, in the diff's order; made on the first call."""

@@ -12,6 +12,7 @@ from ckpt_gui.core.diff import Diff
 from ckpt_gui.core.diffing import diff_expected
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.garbage import made_to_last
 from ckpt_gui.core.listing import list_index, list_tensors
 from ckpt_gui.core.merging import merge_adapter
 from ckpt_gui.core.normalise import normalise, unasked, understand
@@ -93,6 +94,7 @@ class Opening:
     take: str = ""
 
 
+@made_to_last()
 def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
     """Open a checkpoint and compare its tied pair; for a job. The source is closed again if anything goes wrong.
 
@@ -124,6 +126,7 @@ def open_snapshot(path: str | Path, how: Opening, job: Job) -> Snapshot:
         raise
 
 
+@made_to_last()
 def make_snapshot(
     source: Source,
     decisions: Decisions,
@@ -160,6 +163,7 @@ def make_snapshot(
     return with_preview(made, preview)
 
 
+@made_to_last()
 def with_preview(snapshot: Snapshot, wanted: bool) -> Snapshot:
     """Return a snapshot whose tree shows what would be written; or the file, as it is."""
     index = CheckpointIndex(diff_after(snapshot.export, snapshot.diff).rows) if wanted else None

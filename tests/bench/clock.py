@@ -118,6 +118,7 @@ class Clock:
                 others = [_place(f) for n, f in frames.items() if n not in (window, threading.get_ident())]
                 held = " | ".join(each for each in others if each)
                 sys.stderr.write(f"{title}: the lock was kept for {1000 * kept:.0f} ms; {held}\n")
+            del frames  # they would keep what the window let go of
 
 
 class Delay:

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.modeltest import ModelTester
 
 from ckpt_gui.core.diff import STATES, Row
-from ckpt_gui.core.filtering import read_query
+from ckpt_gui.core.filtering import Query, read_query
 from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.models.key_looks import STATES_ROLE, KeyLooks
 from ckpt_gui.gui.models.lazy_rows import BLOCK
 from ckpt_gui.gui.models.list_model import ListModel
@@ -39,7 +39,7 @@ def tree_model(app: QApplication) -> TreeModel:
 
 def list_model(app: QApplication, index: CheckpointIndex, numbers: Sequence[int]) -> ListModel:
     made = ListModel(KeyLooks(Theme(app, "light")))
-    made.show_rows(index, numbers)
+    made.show_rows(index, Hits(numbers, index.codes(numbers)))
     return made
 
 
@@ -62,7 +62,7 @@ def test_the_list_keeps_the_rules(model: TreeModel, qapp: QApplication, qtmodelt
     qtmodeltester.check(made)
     assert [made.row(made.index(n, 0)) for n in range(3)] == [index.rows[n] for n in (1, 2, 5)]
     assert [made.holds(n) for n in (0, 1, 5, 6)] == [False, True, True, False]
-    made.show_rows(index, range(len(index.rows)))
+    made.show_rows(index, index.select(Query()))
     qtmodeltester.check(made)
 
 

@@ -20,6 +20,7 @@ from ckpt_gui.core.compare import (
     with_ranks,
 )
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.garbage import made_to_last
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.tensors import Source
@@ -64,6 +65,7 @@ class Compared:
             self.source.close()
 
 
+@made_to_last()
 def compare_with(plan: Plan, name: str, known: Compared | None, *, values: bool, job: Job) -> Compared:
     """Compare what is open with another checkpoint, config or published model.
 

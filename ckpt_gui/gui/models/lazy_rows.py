@@ -41,9 +41,11 @@ class LazyRows(QAbstractItemModel):
     def show_tree(self, tree: RowTree) -> None:
         """Show a tree."""
         self.beginResetModel()
+        before = self._tree  # its nodes stay until Qt has forgotten them
         self._tree, self._top = tree, tree.children(tree.root)
         self._known = {_TOP: min(BLOCK, len(self._top))}
         self.endResetModel()
+        del before
 
     def node(self, index: Index) -> Node | None:
         """Return the node of a model index."""

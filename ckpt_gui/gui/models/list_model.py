@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 
 from ckpt_gui.core.diff import Row, path_of
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
 from ckpt_gui.gui.models.lazy_rows import ROW_FLAGS, Index
 from ckpt_gui.gui.models.tree_columns import Column
@@ -38,11 +38,10 @@ class ListModel(QAbstractTableModel):
         """The numbers of the rows that are shown."""
         return self._listed
 
-    def show_rows(self, index: CheckpointIndex, numbers: Sequence[int]) -> None:
-        """Show rows, by their numbers in order."""
+    def show_rows(self, index: CheckpointIndex, hits: Hits) -> None:
+        """Show the rows that a filter found."""
         self.beginResetModel()
-        self._index, self._listed = index, numbers
-        self.codes = index.codes(numbers)
+        self._index, self._listed, self.codes = index, hits.rows, hits.codes
         self.endResetModel()
 
     def number(self, index: Index) -> int | None:

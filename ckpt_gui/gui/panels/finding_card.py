@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QMouseEvent, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
@@ -13,6 +13,7 @@ from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.models.card import fix_words
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import GRID, breakable, quoted
 
 
@@ -82,16 +83,16 @@ class FindingCard(QFrame):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint a surface with a bar in the severity's colour at its left."""
-        theme, painter = self._theme, QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        live = bool(self.finding.keys) and self.underMouse()
-        edge = theme.color("focus" if self.hasFocus() else "border")
-        painter.setPen(QPen(edge, 2 if self.hasFocus() else 1))
-        painter.setBrush(theme.color("hover" if live else "surface"))
-        painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), GRID, GRID)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(f"severity.{self.finding.severity}"))
-        painter.drawRoundedRect(GRID // 2 + 1, GRID + 2, 3, self.height() - 2 * GRID - 4, 1.5, 1.5)
+        theme = self._theme
+        with painting(self, smooth=True) as painter:
+            live = bool(self.finding.keys) and self.underMouse()
+            edge = theme.color("focus" if self.hasFocus() else "border")
+            painter.setPen(QPen(edge, 2 if self.hasFocus() else 1))
+            painter.setBrush(theme.color("hover" if live else "surface"))
+            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), GRID, GRID)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color(f"severity.{self.finding.severity}"))
+            painter.drawRoundedRect(GRID // 2 + 1, GRID + 2, 3, self.height() - 2 * GRID - 4, 1.5, 1.5)
 
     def _choose(self) -> None:
         if self.finding.keys:

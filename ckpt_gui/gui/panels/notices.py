@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -14,6 +14,7 @@ from ckpt_gui.gui.looks import SEVERITY_STYLES
 from ckpt_gui.gui.panels.finding_card import coloured
 from ckpt_gui.gui.panels.parts import button, label
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import GRID, breakable, quoted, tip_text
 
 
@@ -117,6 +118,6 @@ class Notice(QFrame):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint a tinted ground with a line below."""
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.tint(self._role, 0.10, "window"))
-        painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color(self._role))
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), self._theme.tint(self._role, 0.10, "window"))
+            painter.fillRect(0, self.height() - 1, self.width(), 1, self._theme.color(self._role))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QIcon, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QAction, QIcon, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -15,6 +15,7 @@ from ckpt_gui.gui.looks import BATCH_STYLES
 from ckpt_gui.gui.panels.parts import Card, ElidedLabel, button, clear, label
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.scroll_body import ScrollBody
 from ckpt_gui.gui.widgets.units import GRID, tip_text
 from ckpt_gui.gui.wording import human_bytes
@@ -236,11 +237,10 @@ class _DropArea(QFrame):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the surface and its edge."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        theme = self._theme
-        pen = QPen(theme.color("accent" if self._hot else "strong_border"), 1.5, Qt.PenStyle.CustomDashLine)
-        pen.setDashPattern([5, 4])
-        painter.setPen(pen)
-        painter.setBrush(theme.tint("accent", 0.10 if self._hot else 0.03))
-        painter.drawRoundedRect(self.rect().adjusted(1, 1, -2, -2), 10, 10)
+        with painting(self, smooth=True) as painter:
+            theme = self._theme
+            pen = QPen(theme.color("accent" if self._hot else "strong_border"), 1.5, Qt.PenStyle.CustomDashLine)
+            pen.setDashPattern([5, 4])
+            painter.setPen(pen)
+            painter.setBrush(theme.tint("accent", 0.10 if self._hot else 0.03))
+            painter.drawRoundedRect(self.rect().adjusted(1, 1, -2, -2), 10, 10)

@@ -17,6 +17,7 @@ from ckpt_gui.core.text import plural
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.key_looks import STATES_ROLE
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.wording import count_text
 
 GAP = 8
@@ -60,20 +61,19 @@ class StateChip(QAbstractButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint a pill: filled when switched on, with a ring when it has the focus."""
         theme, role = self._theme, f"state.{self.state}"
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        border = theme.color("border")
-        ground = theme.color("hover" if self.underMouse() else "surface")
-        if self.isChecked():
-            border, ground = theme.color(role), theme.tint(role, 0.16)
-        if self.hasFocus():
-            border = theme.color("focus")
-        painter.setPen(QPen(border, 2 if self.hasFocus() else 1))
-        painter.setBrush(ground)
-        box = QRectF(self.rect()).adjusted(1, 1, -1, -1)
-        painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
-        painter.setPen(theme.color(role if self._count else "muted"))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
+        with painting(self, smooth=True) as painter:
+            border = theme.color("border")
+            ground = theme.color("hover" if self.underMouse() else "surface")
+            if self.isChecked():
+                border, ground = theme.color(role), theme.tint(role, 0.16)
+            if self.hasFocus():
+                border = theme.color("focus")
+            painter.setPen(QPen(border, 2 if self.hasFocus() else 1))
+            painter.setBrush(ground)
+            box = QRectF(self.rect()).adjusted(1, 1, -1, -1)
+            painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
+            painter.setPen(theme.color(role if self._count else "muted"))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
 
 
 class StateDelegate(QStyledItemDelegate):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtGui import QDrag, QGuiApplication
 
-from ckpt_gui.core.diff import Row
+from ckpt_gui.core.diff import BLOCK, Row
+from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.row_tree import Node, RowTree
-from ckpt_gui.gui.jobs import JobManager
+from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.tree_cells import common_of
 from ckpt_gui.gui.panels.tree_views import KeyViews
 from ckpt_gui.gui.wording import count_text
@@ -18,6 +20,7 @@ from ckpt_gui.gui.wording import count_text
 TABLE = "text/tab-separated-values"
 MANY = 5_000  # rows above which the text is written in a job
 LONGEST = 10_000  # characters of a name in a table: a key of a megabyte is no cell
+Write = Callable[[RowTree, "Row | Node"], str]
 
 
 class TreeCopy(QObject):
@@ -31,17 +34,16 @@ class TreeCopy(QObject):
 
     def copy_keys(self) -> None:
         """Copy the keys of the selected rows, and the names of the selected groups, one a line."""
-        tree, chosen = self._chosen()
-        self._put(lambda: "\n".join(_name_of(tree, one) for one in chosen), len(chosen))
+        self._copy(_name_of)
 
     def copy_rows(self) -> None:
         """Copy the selected rows as a table for a spreadsheet."""
-        tree, chosen = self._chosen()
-        self._put(lambda: _table(tree, chosen), len(chosen))
+        self._copy(_line)
 
     def mime_data(self) -> QMimeData:
         """Return what is dragged: a table for spreadsheets, which is plain text for all others, and never a file."""
-        data, table = QMimeData(), _table(*self._chosen())
+        tree, chosen = self._chosen()
+        data, table = QMimeData(), "\n".join(_line(tree, one) for one in chosen)
         data.setText(table)
         data.setData(TABLE, table.encode())
         return data
@@ -59,18 +61,36 @@ class TreeCopy(QObject):
             return self._views.list.keys.tree, self._views.selected_rows()
         return self._views.tree.keys.tree, self._views.selected_nodes()
 
-    def _put(self, text: Callable[[], str], count: int) -> None:
-        """Copy a text: at once, or of very many rows as soon as a job has written it."""
-        if count > MANY:
-            title = self.tr("Copying {n} rows").format(n=count_text(count))
-            self._jobs.start(title, lambda _: text(), QGuiApplication.clipboard().setText, lambda _: None)
-        elif count:
-            QGuiApplication.clipboard().setText(text())
+    def _copy(self, write: Write) -> None:
+        """Copy a line for each of what is selected: at once, or of very many as soon as a job has written them."""
+        tree, chosen = self._chosen()
+        if len(chosen) > MANY:
+            title = self.tr("Copying {n} rows").format(n=count_text(len(chosen)))
+            self._jobs.start(title, lambda job: _lines(tree, chosen, write, job), _put, lambda _: None)
+        elif chosen:
+            QGuiApplication.clipboard().setText("\n".join(write(tree, one) for one in chosen))
 
 
-def _table(tree: RowTree, chosen: Sequence[Row | Node]) -> str:
-    """Return rows as lines: state, key, expected key, shape, type, bytes and file between tabs."""
-    return "\n".join("\t".join(_cells(tree, one)) for one in chosen)
+def _put(text: bytes) -> None:
+    """Put a text in UTF-8 on the clipboard: Qt makes a string of it, which takes long, only if somebody asks for it."""
+    data = QMimeData()
+    data.setData("text/plain", text)
+    QGuiApplication.clipboard().setMimeData(data)
+
+
+def _lines(tree: RowTree, chosen: Sequence[Row | Node], write: Write, job: Job) -> bytes:
+    """Return lines in UTF-8, written block by block, so that no other thread waits long and a cancelled job ends."""
+    blocks, lines = [], (write(tree, one) for one in chosen)
+    while block := list(islice(lines, BLOCK)):
+        if job.cancelled():
+            raise Cancelled
+        blocks.append("\n".join(block).encode())
+    return b"\n".join(blocks)
+
+
+def _line(tree: RowTree, one: Row | Node) -> str:
+    """Return a row as a line: state, key, expected key, shape, type, bytes and file between tabs."""
+    return "\t".join(_cells(tree, one))
 
 
 def _cells(tree: RowTree, one: Row | Node) -> tuple[str, ...]:

@@ -180,7 +180,8 @@ class TreePanel(QWidget):
         snapshot = self._session.snapshot
         self.modes.after = snapshot is not None and snapshot.preview is not None
         if found.tree is None:
-            self.view.show_list(found.index, found.hits.rows)
+            self.unfolding.stop()  # of what is hidden from now on; turning back begins anew
+            self.view.show_list(found.index, found.hits)
         else:
             self.view.show_tree(found.tree)
             self.modes.unfold(found.tree)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Signal
 from PySide6.QtWidgets import QAbstractItemView, QStackedWidget, QWidget
 
-from ckpt_gui.core.diff import Row, take
+from ckpt_gui.core.diff import Picked, Row
 from ckpt_gui.core.row_tree import CODE, Node, RowTree
-from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex
+from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Hits
 from ckpt_gui.gui.models.key_looks import KeyLooks
 from ckpt_gui.gui.models.list_model import ListModel
 from ckpt_gui.gui.models.tree_model import TreeModel
@@ -70,10 +70,10 @@ class KeyViews(QStackedWidget):
         self.tree.keys.show_tree(tree)
         self._turn_to(self.tree)
 
-    def show_list(self, index: CheckpointIndex, numbers: Sequence[int]) -> None:
+    def show_list(self, index: CheckpointIndex, hits: Hits) -> None:
         """Show some rows as a list."""
         self.looks.forget()
-        self.list.keys.show_rows(index, numbers)
+        self.list.keys.show_rows(index, hits)
         self._turn_to(self.list)
 
     def top(self) -> tuple[int | None, int]:
@@ -93,7 +93,7 @@ class KeyViews(QStackedWidget):
     def clear(self) -> None:
         """Show nothing, and let go of what was shown."""
         self.looks.forget(figures=True)
-        self.list.keys.show_rows(CheckpointIndex(()), ())
+        self.list.keys.show_rows(CheckpointIndex(()), Hits(()))
         self.tree.keys.show_tree(CheckpointIndex(()))
         self.changed.emit()
 
@@ -139,7 +139,7 @@ class KeyViews(QStackedWidget):
         nodes = (self.tree.keys.node(index) for index in self.tree.selectionModel().selectedRows())
         return sorted((n for n in nodes if n is not None), key=lambda n: [above.place for above in n.ancestors()])
 
-    def selected_numbers(self) -> list[int]:
+    def selected_numbers(self) -> Sequence[int]:
         """Return the numbers of the rows that are selected, from top to bottom; groups do not count."""
         if not self.flat:
             return [self.tree.keys.tree.number(node) for node in self.selected_nodes() if node.is_row]
@@ -147,11 +147,13 @@ class KeyViews(QStackedWidget):
         ranges = [selection.at(n) for n in range(selection.size())]
         spans = sorted((r.top(), r.bottom()) for r in ranges)
         listed = self.list.keys.listed
+        if len(spans) == 1:
+            return listed[spans[0][0] : spans[0][1] + 1]
         return [number for first, last in spans for number in listed[first : last + 1]]
 
-    def selected_rows(self) -> list[Row]:
+    def selected_rows(self) -> Sequence[Row]:
         """Return the rows that are selected, from top to bottom; groups do not count."""
-        return take(self.keys.tree.rows, self.selected_numbers())
+        return Picked(self.keys.tree.rows, self.selected_numbers())
 
     def go_to(self, number: int) -> None:
         """Make a row the current one, by its number; nothing happens if it is not shown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from ckpt_gui.core.passes.section import shown
@@ -15,6 +15,7 @@ from ckpt_gui.gui.models.card import CheckpointCard
 from ckpt_gui.gui.panels.finding_card import coloured
 from ckpt_gui.gui.panels.parts import Card, FlowLayout, label
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import GRID, breakable, tip_text
 
 
@@ -104,10 +105,8 @@ class _Tag(QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the ground, then the text."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.tint("blue", 0.12))
-        painter.drawRoundedRect(self.rect(), GRID // 2, GRID // 2)
-        painter.end()
+        with painting(self, smooth=True) as painter:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.tint("blue", 0.12))
+            painter.drawRoundedRect(self.rect(), GRID // 2, GRID // 2)
         super().paintEvent(event)

@@ -12,6 +12,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.language import local, said
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
 
 NAME_SHARE, KEY_SHARE = 0.28, 0.46  # of the width, for names and for keys, where the figures leave so much
@@ -103,27 +104,28 @@ class _Row(QAbstractButton):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the row."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        theme, live = self._theme, self._live
-        if live and (self.underMouse() or self.hasFocus()):
-            painter.setPen(QPen(theme.color("focus"), 2) if self.hasFocus() else Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color("hover"))
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
-        metrics, edge = self.fontMetrics(), GRID // 2
-        name_width, value_width = self.widths()
-        area = QRectF(edge, 0, name_width, self.height())
-        painter.setPen(theme.color("text"))
-        name = metrics.elidedText(safe_text(said(self.bar.name), 200), Qt.TextElideMode.ElideMiddle, int(name_width))
-        painter.drawText(area, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
-        track = QRectF(area.right() + GRID, 0, self.width() - area.right() - value_width - 2 * GRID - edge, 0)
-        thick = em(self, 0.55)
-        track.setTop((self.height() - thick) / 2)
-        track.setHeight(thick)
-        self._paint_bar(painter, track)
-        painter.setPen(theme.color("muted"))
-        end = QRectF(self.width() - value_width - edge, 0, value_width, self.height())
-        painter.drawText(end, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, local(self.bar.text))
+        with painting(self, smooth=True) as painter:
+            theme, live = self._theme, self._live
+            if live and (self.underMouse() or self.hasFocus()):
+                painter.setPen(QPen(theme.color("focus"), 2) if self.hasFocus() else Qt.PenStyle.NoPen)
+                painter.setBrush(theme.color("hover"))
+                painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
+            metrics, edge = self.fontMetrics(), GRID // 2
+            name_width, value_width = self.widths()
+            area = QRectF(edge, 0, name_width, self.height())
+            painter.setPen(theme.color("text"))
+            name = metrics.elidedText(
+                safe_text(said(self.bar.name), 200), Qt.TextElideMode.ElideMiddle, int(name_width)
+            )
+            painter.drawText(area, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
+            track = QRectF(area.right() + GRID, 0, self.width() - area.right() - value_width - 2 * GRID - edge, 0)
+            thick = em(self, 0.55)
+            track.setTop((self.height() - thick) / 2)
+            track.setHeight(thick)
+            self._paint_bar(painter, track)
+            painter.setPen(theme.color("muted"))
+            end = QRectF(self.width() - value_width - edge, 0, value_width, self.height())
+            painter.drawText(end, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, local(self.bar.text))
 
     def _paint_bar(self, painter: QPainter, track: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)

@@ -7,12 +7,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QKeyEvent, QMouseEvent, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from ckpt_gui.core.file_map import ByteRange
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import em, tip_text
 from ckpt_gui.gui.widgets.walked import Walked
 from ckpt_gui.gui.wording import count_text, human_bytes
@@ -69,13 +70,13 @@ class ByteMap(Walked):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the ribbon from its picture, and the focus."""
-        painter = QPainter(self)
-        if self._image is None:
-            self._image = self._picture(painter.device().devicePixelRatioF())
-        painter.drawImage(QPoint(2, 2), self._image)
-        if self.hasFocus():
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+        with painting(self) as painter:
+            if self._image is None:
+                self._image = self._picture(painter.device().devicePixelRatioF())
+            painter.drawImage(QPoint(2, 2), self._image)
+            if self.hasFocus():
+                painter.setPen(QPen(self._theme.color("focus"), 2))
+                painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
 
     def event(self, event: QEvent) -> bool:
         """Name what is under the mouse as a tool tip."""
@@ -137,15 +138,14 @@ class ByteMap(Walked):
         image = QImage(wide, high, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(ratio)
         image.fill(self._theme.color("window"))
-        painter = QPainter(image)
-        painter.scale(1 / ratio, 1 / ratio)
-        step = self._size() / (LINES * wide)
-        thick = high / LINES
-        for line in range(LINES if self._runs else 0):
-            for x in range(wide):
-                run = self._run_at(int((line * wide + x + 0.5) * step))
-                painter.fillRect(x, int(line * thick), 1, int(thick - 3 * ratio), self._colour(run))
-        painter.end()
+        with painting(image) as painter:
+            painter.scale(1 / ratio, 1 / ratio)
+            step = self._size() / (LINES * wide)
+            thick = high / LINES
+            for line in range(LINES if self._runs else 0):
+                for x in range(wide):
+                    run = self._run_at(int((line * wide + x + 0.5) * step))
+                    painter.fillRect(x, int(line * thick), 1, int(thick - 3 * ratio), self._colour(run))
         return image
 
     def _colour(self, number: int) -> QColor:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtGui import QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import em
 
 
@@ -20,14 +21,12 @@ class CopyButton(QToolButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the sheets over the button."""
         super().paintEvent(event)
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        size = self.height() * 0.36
-        middle = QRectF(self.rect()).center()
-        painter.setPen(QPen(self.palette().color(QPalette.ColorRole.PlaceholderText), max(1.0, size / 7)))
-        back = QRectF(middle.x() - size * 0.7, middle.y() - size * 0.75, size, size * 1.1)
-        front = back.translated(size * 0.4, size * 0.4)
-        painter.drawRoundedRect(front, 1.5, 1.5)
-        left, right = QPointF(front.left(), back.bottom()), QPointF(back.right(), front.top())
-        painter.drawPolyline([left, back.bottomLeft(), back.topLeft(), back.topRight(), right])
-        painter.end()
+        with painting(self, smooth=True) as painter:
+            size = self.height() * 0.36
+            middle = QRectF(self.rect()).center()
+            painter.setPen(QPen(self.palette().color(QPalette.ColorRole.PlaceholderText), max(1.0, size / 7)))
+            back = QRectF(middle.x() - size * 0.7, middle.y() - size * 0.75, size, size * 1.1)
+            front = back.translated(size * 0.4, size * 0.4)
+            painter.drawRoundedRect(front, 1.5, 1.5)
+            left, right = QPointF(front.left(), back.bottom()), QPointF(back.right(), front.top())
+            painter.drawPolyline([left, back.bottomLeft(), back.topLeft(), back.topRight(), right])

@@ -10,6 +10,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import em
 
 
@@ -40,18 +41,16 @@ class MiniHistogram(QWidget):
         """Draw it."""
         if not self._counts:
             return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        foot = self.fontMetrics().height() + 4
-        area = QRectF(0.5, 4, self.width() - 1, self.height() - foot - 4)
-        self._draw_steps(painter, area)
-        painter.setPen(QPen(self._theme.color("border"), 1))
-        painter.drawLine(area.bottomLeft(), area.bottomRight())
-        painter.setPen(self._theme.color("muted"))
-        line = QRectF(0, area.bottom() + 2, self.width(), foot)
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self._ends[0])
-        painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._ends[1])
-        painter.end()
+        with painting(self, smooth=True) as painter:
+            foot = self.fontMetrics().height() + 4
+            area = QRectF(0.5, 4, self.width() - 1, self.height() - foot - 4)
+            self._draw_steps(painter, area)
+            painter.setPen(QPen(self._theme.color("border"), 1))
+            painter.drawLine(area.bottomLeft(), area.bottomRight())
+            painter.setPen(self._theme.color("muted"))
+            line = QRectF(0, area.bottom() + 2, self.width(), foot)
+            painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self._ends[0])
+            painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._ends[1])
 
     def _draw_steps(self, painter: QPainter, area: QRectF) -> None:
         top = math.log1p(max(self._counts)) or 1.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import em
 
 LEAST = 2.0  # pixels of a mark
@@ -64,14 +65,14 @@ class OverviewStrip(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the marks."""
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("raised"))
-        count, height = len(self._codes), max(1, self.height())
-        if self._drawn[0] != height:
-            self._drawn = (height, self._marks(count, height))
-        thick = max(height // max(1, count), int(LEAST))
-        for top, code in self._drawn[1]:
-            painter.fillRect(0, top, self.width(), thick, self._theme.color(self._roles[code]))
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), self._theme.color("raised"))
+            count, height = len(self._codes), max(1, self.height())
+            if self._drawn[0] != height:
+                self._drawn = (height, self._marks(count, height))
+            thick = max(height // max(1, count), int(LEAST))
+            for top, code in self._drawn[1]:
+                painter.fillRect(0, top, self.width(), thick, self._theme.color(self._roles[code]))
 
     def _marks(self, count: int, height: int) -> list[tuple[int, int]]:
         """Return the marks, at most one a pixel: the top of each, and its code."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.plot_drawing import Drawn
 from ckpt_gui.gui.widgets.units import em
 from ckpt_gui.plots.view import AxesView, Limits
@@ -104,17 +105,16 @@ class PlotPicture(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the picture, and the parts that were moved as its pixels show them."""
-        painter = QPainter(self)
-        if self.drawn is None:
-            painter.fillRect(self.rect(), self._theme.color(self._ground))
-            painter.setPen(self._theme.color("muted"))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self._said)
-        else:
-            self._draw(painter, self.drawn)
-        if not self._band.isNull():
-            painter.setPen(QPen(self._theme.color("text"), 1, Qt.PenStyle.DashLine))
-            painter.drawRect(self._band)
-        painter.end()
+        with painting(self) as painter:
+            if self.drawn is None:
+                painter.fillRect(self.rect(), self._theme.color(self._ground))
+                painter.setPen(self._theme.color("muted"))
+                painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self._said)
+            else:
+                self._draw(painter, self.drawn)
+            if not self._band.isNull():
+                painter.setPen(QPen(self._theme.color("text"), 1, Qt.PenStyle.DashLine))
+                painter.drawRect(self._band)
 
     def _draw(self, painter: QPainter, drawn: Drawn[Any]) -> None:
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)

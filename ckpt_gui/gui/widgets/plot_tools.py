@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.plot_picture import Hand, PlotPicture
 from ckpt_gui.gui.widgets.units import GRID, em
 
@@ -76,8 +77,7 @@ def _tinted(name: str, colour: QColor) -> QIcon:
     from matplotlib import get_data_path
 
     picture = QPixmap(str(Path(get_data_path(), "images", f"{name}_large.png")))
-    painter = QPainter(picture)
-    painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
-    painter.fillRect(picture.rect(), colour)
-    painter.end()
+    with painting(picture) as painter:
+        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+        painter.fillRect(picture.rect(), colour)
     return QIcon(picture)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import QApplication, QProgressBar
 
 from ckpt_gui.gui.theme import STILL
+from ckpt_gui.gui.widgets.painting import painting
 
 
 class ProgressBar(QProgressBar):
@@ -18,9 +19,9 @@ class ProgressBar(QProgressBar):
         if app is None or not app.property(STILL) or self.maximum() > self.minimum():
             super().paintEvent(event)
             return
-        painter = QPainter(self)
-        colours = self.palette()
-        painter.fillRect(self.rect(), colours.color(QPalette.ColorRole.Midlight))
-        side = max(4, self.height())
-        for left in range(0, self.width(), 3 * side):
-            painter.fillRect(QRect(left, 0, side, self.height()), colours.brush(QPalette.ColorRole.Accent))
+        with painting(self) as painter:
+            colours = self.palette()
+            painter.fillRect(self.rect(), colours.color(QPalette.ColorRole.Midlight))
+            side = max(4, self.height())
+            for left in range(0, self.width(), 3 * side):
+                painter.fillRect(QRect(left, 0, side, self.height()), colours.brush(QPalette.ColorRole.Accent))

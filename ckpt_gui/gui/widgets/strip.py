@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.shares import Bar
 from ckpt_gui.gui.theme import Theme
+from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import em
 from ckpt_gui.gui.widgets.walked import Walked
 
@@ -57,30 +58,29 @@ class Strip(Walked):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the columns, and the line below."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        foot = self.fontMetrics().height() + 4
-        area = QRectF(1, 2, self.width() - 2, self.height() - foot - 6)
-        top = max((bar.size for bar in self._bars), default=0.0) or 1.0
-        place = area.width() / max(1, len(self._bars))
-        painter.setPen(Qt.PenStyle.NoPen)
-        for number, bar in enumerate(self._bars):
-            height = max(area.height() * bar.size / top, 1.0 if bar.size > 0 else 0.0)
-            left = area.left() + number * place + place * GAP / 2
-            painter.setBrush(self._theme.tint("blue", 1.0 if number == self.current else 0.55))
-            painter.drawRect(QRectF(left, area.bottom() - height, max(place * (1 - GAP), 0.6), height))
-        painter.setPen(QPen(self._theme.color("border"), 1))
-        painter.drawLine(area.bottomLeft(), area.bottomRight())
-        painter.setPen(self._theme.color("text"))
-        painter.drawText(
-            QRectF(0, area.bottom() + 4, self.width(), foot),
-            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
-            said(self.text()),
-        )
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
+        with painting(self, smooth=True) as painter:
+            foot = self.fontMetrics().height() + 4
+            area = QRectF(1, 2, self.width() - 2, self.height() - foot - 6)
+            top = max((bar.size for bar in self._bars), default=0.0) or 1.0
+            place = area.width() / max(1, len(self._bars))
+            painter.setPen(Qt.PenStyle.NoPen)
+            for number, bar in enumerate(self._bars):
+                height = max(area.height() * bar.size / top, 1.0 if bar.size > 0 else 0.0)
+                left = area.left() + number * place + place * GAP / 2
+                painter.setBrush(self._theme.tint("blue", 1.0 if number == self.current else 0.55))
+                painter.drawRect(QRectF(left, area.bottom() - height, max(place * (1 - GAP), 0.6), height))
+            painter.setPen(QPen(self._theme.color("border"), 1))
+            painter.drawLine(area.bottomLeft(), area.bottomRight())
+            painter.setPen(self._theme.color("text"))
+            painter.drawText(
+                QRectF(0, area.bottom() + 4, self.width(), foot),
+                Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
+                said(self.text()),
+            )
+            if self.hasFocus():
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(self._theme.color("focus"), 2))
+                painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say what is under the mouse."""
