@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping
 from itertools import repeat
 
+from ckpt_gui.core.bulk import let_go
 from ckpt_gui.core.keys import figures, form
 from ckpt_gui.dataclasses import dataclass, field
 
@@ -83,6 +84,7 @@ def group_keys(keys: Collection[str]) -> KeyGroups:
         group.places.append(place)
         group.flat += head[1]
         group.flat += tail[1]
+    let_go(heads)
     return groups
 
 

@@ -125,6 +125,7 @@ class RowTree:
         self._order, self._keys = order, keys
         codes, sizes = facts.codes, facts.sizes
         self._states = bytes([codes[number] for number in order])
+        self._present = [(state, code) for state, code in CODE.items() if code in self._states]  # few: counted often
         self._bytes = array("q", accumulate([sizes[number] for number in order], initial=0))
         self._places: array[int] | None = None
         self._again = self._aliases()
@@ -207,7 +208,7 @@ class RowTree:
 
     def counts(self, node: Node) -> dict[str, int]:
         """Return how many rows of each state are below, in the order of attention; states without rows are absent."""
-        found = {state: self._states.count(code, node.lo, node.hi) for state, code in CODE.items()}
+        found = {state: self._states.count(code, node.lo, node.hi) for state, code in self._present}
         return {state: count for state, count in found.items() if count}
 
     def nbytes(self, node: Node) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.beside import Extra, Sidecars
+from ckpt_gui.core.bulk import column, tally
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.keys import safe_text
@@ -345,7 +346,7 @@ class Source:
 
 def all_bytes(refs: Iterable[TensorRef]) -> int:
     """Return the bytes of all refs, each counted."""
-    return _bytes_of_forms(Counter(map(_FORM, refs)))
+    return _bytes_of_forms(tally(map(_FORM, refs)))
 
 
 def unique_bytes(refs: Iterable[TensorRef]) -> int:
@@ -365,12 +366,12 @@ def count_places(refs: Iterable[TensorRef]) -> Counter[tuple[str, tuple[int, ...
     listed = list(refs)
     if shares_storage(listed):
         listed = list({r.place: r for r in listed}.values())
-    return Counter(map(_FORM, listed))
+    return tally(map(_FORM, listed))
 
 
 def full_keys(refs: Sequence[TensorRef]) -> list[str]:
     """Return section and key of each ref, joined by dots."""
-    return [ref.full_key for ref in refs] if any(map(_SECTION, refs)) else list(map(_KEY, refs))
+    return [ref.full_key for ref in refs] if any(column(_SECTION, refs)) else column(_KEY, refs)
 
 
 def shares_storage(refs: Iterable[TensorRef]) -> bool:

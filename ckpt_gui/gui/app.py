@@ -105,7 +105,7 @@ def tune() -> None:
     each time to get it back.
     """
     gc.set_threshold(20_000, 2, 5_000)
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0001)
 
 
 def application() -> QApplication:

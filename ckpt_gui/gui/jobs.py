@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QRunnable, Qt, QThreadPool, QTimer, Signal
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.cores import WORKERS, every_core
@@ -22,6 +22,7 @@ from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.dataclasses import dataclass
 
 PROGRESS_INTERVAL = 0.05
+PATIENCE = 0.5  # seconds that work waits for what it has handed over to be shown
 Work = Callable[["Job"], Any]
 Receive = Callable[[Any], None]
 
@@ -73,6 +74,7 @@ class Job(QRunnable):
         self.label, self.done, self.total = "", 0, 0
         self._work, self._carrier = work, carrier
         self._cancel = threading.Event()
+        self._seen = threading.Event()
         self._last = 0.0
 
     def run(self) -> None:
@@ -102,8 +104,17 @@ class Job(QRunnable):
         return self._cancel.is_set()
 
     def hand(self, value: Any) -> None:
-        """Hand over what is done already, while the rest goes on."""
+        """Hand over what is done already, and go on with the rest once it is shown, or after a while.
+
+        Painting calls Python a thousand times, and each time waits for the lock as long as another thread works.
+        """
+        self._seen.clear()
         self._carrier.handed.emit(self, value)
+        self._seen.wait(PATIENCE)
+
+    def go_on(self) -> None:
+        """Let the work go on that has handed something over."""
+        self._seen.set()
 
     def progress(self, label: str, done: int, total: int) -> None:
         """Report progress; handed to the core as its `progress`."""
@@ -206,6 +217,7 @@ class JobManager(QObject):
         if job is None or job not in self._live:
             return
         job.cancel()
+        job.go_on()
         if any(pool.tryTake(job) for pool in self._pools.values()):  # it waited for a thread
             self._carrier.ended.emit(job, None, Cancelled())
         if silently:
@@ -236,6 +248,7 @@ class JobManager(QObject):
     def _on_part(self, job: Job, value: Any) -> None:
         if job in self._live and not job.cancelled():
             self._live[job].part(value)
+        QTimer.singleShot(0, job.go_on)  # what is to be painted now is painted before a timer is due
 
     def _on_end(self, job: Job, result: Any, error: BaseException | None) -> None:
         ears = self._live.pop(job, _Ears(_ignore, _ignore, _ignore, _plain_end))

@@ -274,7 +274,8 @@ class MainWindow(QMainWindow):
         self.watch.watch(snapshot.source.files)
         self.actions_by_id["preview"].setChecked(snapshot.preview is not None)
         self._enable()
-        self.settled.emit()
+        if self.dock_places.shown:
+            self.settled.emit()
 
     def _forget_files(self) -> None:
         """Let go of what belongs to the checkpoint that was open."""

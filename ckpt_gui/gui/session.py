@@ -22,6 +22,7 @@ from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.gui.deciding import Deciding
 from ckpt_gui.gui.decisions import Decisions, taken_again
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.letting_go import LettingGo
 from ckpt_gui.gui.open_adapters import OpenAdapters
 from ckpt_gui.gui.planning import Planning
 from ckpt_gui.gui.reference import Reference
@@ -81,6 +82,8 @@ class Session(Deciding):
         self._adapter_wanted = ""
         self._layout = ""  # that an export goes to, where the user prefers one
         self._adapters = OpenAdapters(jobs)
+        self._letting_go = LettingGo(jobs)
+        self._behind: Snapshot | None = None  # that was open, and that panels show until they get another
         self.reference = Reference(jobs, self)
         self.reference.ended.connect(self._on_compared)
 
@@ -167,10 +170,12 @@ class Session(Deciding):
     def publish(self, snapshot: Snapshot) -> None:
         """Show a snapshot."""
         old, self.snapshot, self._wanted = self.snapshot, snapshot, None
-        self.listing = None
+        listing, self.listing = self.listing, None
         self.path = self.path or snapshot.source.path
         self._evidence = snapshot.plan.evidence
         self.changed.emit(snapshot)
+        self._letting_go.take(old, listing, self._behind)
+        self._behind = None
         if old and old.source is not snapshot.source:
             self._close(old)
         if self.reference.name and snapshot.beside is None and not self.reference.running:
@@ -183,6 +188,7 @@ class Session(Deciding):
         if was_open:
             self.closed.emit()  # before the files are closed: whoever still reads from them stops now
         self._close(old)
+        self._forget_behind()
 
     def show_keys(self, keys: Iterable[str], title: str) -> None:
         """Lead the user to some tensors, by their full keys; the title says what they have in common."""
@@ -219,9 +225,11 @@ class Session(Deciding):
         self.jobs.cancel(self._job, silently=True)
         self._planning.stop()
         self.reference.forget()
+        self._letting_go.take(self.listing)
         self._job = self._wanted = self.listing = None
         self.preview = False
         snapshot, self.snapshot = self.snapshot, None
+        self._behind = snapshot or self._behind
         self._evidence = Evidence()
         self.path = self.current = None
         self.undo_stack.clear()
@@ -252,8 +260,9 @@ class Session(Deciding):
             self.publish(snapshot)
 
     def _list(self, index: CheckpointIndex) -> None:
-        self.listing = index
+        old, self.listing = self.listing, index
         self.listed.emit(index)
+        self._letting_go.take(old)
 
     def _opened(self, snapshot: Snapshot) -> None:
         self._job = None
@@ -270,12 +279,19 @@ class Session(Deciding):
             self.follow(self.decisions)
 
     def _failed(self, error: BaseException) -> None:
+        self._letting_go.take(self.listing)
         self._job = self.listing = None
         if isinstance(error, Cancelled):
             self.path = None
             self.closed.emit()
         else:
             self.failed.emit(error)
+        self._forget_behind()
+
+    def _forget_behind(self) -> None:
+        """Free what was open, now that no panel shows it any more."""
+        self._letting_go.take(self._behind)
+        self._behind = None
 
 
 def _close(snapshot: Snapshot | None) -> None:

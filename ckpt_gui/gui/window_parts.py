@@ -128,11 +128,12 @@ def _make_docks(window: MainWindow) -> None:
             "inspector": (said("Inspector"), window.inspector_panel),
             "plan": (said("Fix plan"), window.plan_panel),
             "history": (said("History"), HistoryPanel(window.session)),
-            "jobs": (said("Jobs"), MadeLater(window.make_jobs)),
-            "log": (said("Log"), MadeLater(partial(LogPanel, window.job_book))),
+            "jobs": (said("Jobs"), MadeLater(window.make_jobs, patient=True)),
+            "log": (said("Log"), MadeLater(partial(LogPanel, window.job_book), patient=True)),
         },
     )
     window.dock_places.layout = window.kept_layout
+    window.dock_places.appeared.connect(window.settled)
     window.docks = window.dock_places.by_name
     window.job_book.count_changed.connect(window.count_jobs)
     window.guide = Guide(window.page_tabs, window.tree_panel, window.inspector_panel, window.docks["inspector"])

@@ -112,11 +112,11 @@ class Clock:
             now, title = time.perf_counter(), self.phases[-1].title if self.phases else ""
             kept = now - begun - LOOK - (delay.seconds() - waited)
             frames = sys._current_frames()
+            others = [_place(f) for n, f in frames.items() if n not in (window, threading.get_ident())]
+            held = " | ".join(each for each in others if each)
             if self._ticking and now - self._last > LIMIT:
-                sys.stderr.write(f"{title}: {1000 * (now - self._last):.0f} ms in {_place(frames[window])}\n")
+                sys.stderr.write(f"{title}: {1000 * (now - self._last):.0f} ms in {_place(frames[window])}; {held}\n")
             if self._ticking and kept > LIMIT:
-                others = [_place(f) for n, f in frames.items() if n not in (window, threading.get_ident())]
-                held = " | ".join(each for each in others if each)
                 sys.stderr.write(f"{title}: the lock was kept for {1000 * kept:.0f} ms; {held}\n")
             del frames  # they would keep what the window let go of
 

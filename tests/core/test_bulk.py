@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckpt_gui.core import bulk
 from ckpt_gui.core.bulk import build
 from ckpt_gui.core.entry import carried, carried_all, explained_all, renamed_all
 from ckpt_gui.core.keys import bind, indices, renaming
@@ -42,3 +44,23 @@ def test_renaming_does_what_binding_and_formatting_do(layer: int, expert: int) -
     key = before.format(layer=layer, expert=expert)
     for after in TEMPLATES:
         assert renaming(before, after)(indices(key)) == after.format(**bind(before, key))
+
+
+def test_blocks_give_the_same_as_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BLOCK", 3)
+    words = ["the", "same", "word", "the", "other", "word", "again", "and", "again"]
+    assert [list(block) for block in bulk.blocks(words)] == [words[:3], words[3:6], words[6:]]
+    assert bulk.column(str.upper, words) == [word.upper() for word in words]
+    assert bulk.tally(iter(words)) == Counter(words)
+    assert bulk.joined(words, range(len(words))) == {word: n for n, word in enumerate(words)}
+    with pytest.raises(ValueError, match="argument 2"):
+        bulk.joined(words, range(5))
+    assert bulk.has_any({"again"}, words)
+    assert not bulk.has_any({"none"}, words)
+    assert list(bulk.blocks(())) == []
+
+
+def test_a_dict_is_emptied() -> None:
+    known = {n: [n] for n in range(5)}
+    bulk.let_go(known)
+    assert known == {}

@@ -28,7 +28,7 @@ from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.windows import Windows
 from tests.gui import patience
 from tests.gui.checkpoints import PatternReader, llama_refs, source
-from tests.gui.windows import make_window, snapshot_of
+from tests.gui.windows import make_window, settle, snapshot_of
 
 
 @pytest.fixture
@@ -401,12 +401,14 @@ def test_a_dock_that_was_hidden_stays_hidden(qtbot: QtBot, qapp: QApplication) -
     window.docks["plan"].hide()
     window.commands.close_checkpoint()
     window.session.publish(snapshot_of(source()))
+    settle(qtbot, window)
     assert not window.docks["plan"].isVisible()
     assert window.docks["inspector"].isVisible()
     window.close()
     again = make_window(qtbot, qapp)
     again.restore()
     again.session.publish(snapshot_of(source()))
+    settle(qtbot, again)
     assert not again.docks["plan"].isVisible()
 
 

@@ -32,7 +32,13 @@ def make_window(qtbot: QtBot, app: QApplication, source: Source | None = None, *
     window.show()
     if source is not None:
         window.session.publish(snapshot_of(source, layout))
+        settle(qtbot, window)
     return window
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until everything around an opened checkpoint is there."""
+    qtbot.waitUntil(lambda: window.docks["checkpoint"].toggleViewAction().isEnabled())
 
 
 def window_on(qtbot: QtBot, app: QApplication, path: str | Path, page: str) -> MainWindow:
@@ -40,6 +46,6 @@ def window_on(qtbot: QtBot, app: QApplication, path: str | Path, page: str) -> M
     window = make_window(qtbot, app)
     qtbot.waitUntil(window.isActiveWindow)
     window.open_path(str(path))
-    qtbot.waitUntil(lambda: window.session.snapshot is not None)
+    settle(qtbot, window)
     window.page_tabs.show_page(page)
     return window

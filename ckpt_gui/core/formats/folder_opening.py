@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 
+from ckpt_gui.core.bulk import joined
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.folder import Choice, choose
@@ -83,16 +84,16 @@ def _made(
 ) -> Source:
     """Return the source that shards make up, compared with the index that names them."""
     refs = list(chain.from_iterable(part.refs for part in parts))
-    places = dict(zip(full_keys(refs), [ref.file for ref in refs], strict=True))
+    places = joined(full_keys(refs), [ref.file for ref in refs])
     found = [*problems, *(finding for part in parts for finding in part.problems)]
     if len(parts) > 1 and not choice.ranks and len(places) < len(refs):
         found += _duplicates(refs, choice.index)
     index = choice.index
     assigned: Mapping[str, str] = {}
     if index is not None:
-        found += compare(index, refs, places, [part.name for part in parts])
-        # Where the index is right, in the strings of the refs: 500,000 keys are 50 MB.
-        assigned = places if places == index.weight_map else index.weight_map
+        right = index.tells(places)
+        found += compare(index, refs, places, [part.name for part in parts], right=right)
+        assigned = places if right else index.weight_map  # in the strings of the refs: 500,000 keys are 50 MB
     names = {part.name for part in parts}
     return make_source(path, folder, parts, request, found).replace(
         assigned=assigned,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ckpt_gui.core.bulk import tally
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
 from ckpt_gui.core.formats.index_scan import scan
@@ -43,7 +44,12 @@ class ShardIndex:
     @property
     def shards(self) -> tuple[str, ...]:
         """The shards it names, in natural order."""
-        return tuple(sorted(set(self.weight_map.values())))
+        return tuple(sorted(tally(self.weight_map.values())))
+
+    def tells(self, places: Mapping[str, str]) -> bool:
+        """Return True if these are its keys, each in the shard that it names."""
+        named = self.weight_map.get
+        return len(places) == len(self.weight_map) and all(named(key) == shard for key, shard in places.items())
 
 
 def read_index(folder: str, name: str) -> ShardIndex:
@@ -124,7 +130,7 @@ def check_link(folder: str, shard: str, index: str) -> None:
 
 
 def compare(
-    index: ShardIndex, refs: Sequence[TensorRef], found: Mapping[str, str], opened: Sequence[str]
+    index: ShardIndex, refs: Sequence[TensorRef], found: Mapping[str, str], opened: Sequence[str], *, right: bool
 ) -> list[Finding]:
     """Compare an index with the shards that were opened, both ways.
 
@@ -133,10 +139,11 @@ def compare(
         refs: The tensors of the shards.
         found: The shard of each, by its full key.
         opened: Names of the shards.
+        right: Whether the index says of each tensor where it is, and of no others.
     """
-    here = frozenset(opened)
-    absent, moved, extra = ([], [], []) if found == index.weight_map else _differences(index, refs, found, here)
-    findings = _check_case(index)
+    here, shards = frozenset(opened), index.shards
+    absent, moved, extra = ([], [], []) if right else _differences(index, refs, found, here)
+    findings = _check_case(index.name, shards)
     if absent or moved:
         findings.append(_stale(index, absent, moved))
     if extra:
@@ -144,7 +151,7 @@ def compare(
         message = f"{what}, such as `{safe_text(extra[0])}`."
         fix = "fix writes them too, with a complete index; --assigned-only leaves them out."
         findings.append(Finding("shard-unindexed", "warning", message, keys=tuple(extra), fix=fix))
-    if len(here) == len(index.shards) and not absent and not extra:
+    if len(here) == len(shards) and not absent and not extra:
         findings += _check_total(index, refs)
     return findings
 
@@ -160,14 +167,14 @@ def _differences(
     return absent, moved, [key for key in found if key not in index.weight_map]
 
 
-def _check_case(index: ShardIndex) -> list[Finding]:
+def _check_case(name: str, shards: Sequence[str]) -> list[Finding]:
     """Find shards whose names differ in case only: on some systems they are one and the same file."""
     seen: dict[str, str] = {}
-    twins = [(seen[n.casefold()], n) for n in index.shards if seen.setdefault(n.casefold(), n) != n]
+    twins = [(seen[n.casefold()], n) for n in shards if seen.setdefault(n.casefold(), n) != n]
     if not twins:
         return []
     first, second = (safe_text(name, 80) for name in twins[0])
-    message = f"{show_path(index.name)} names {first} and {second}, which are one file on systems that ignore case."
+    message = f"{show_path(name)} names {first} and {second}, which are one file on systems that ignore case."
     return [Finding("index-stale", "warning", message, fix="The export writes shards with names of their own.")]
 
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Extra
+from ckpt_gui.core.bulk import blocks, column, has_any, tally
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.quantised import find_quantised
 from ckpt_gui.core.keys import safe_text
@@ -42,11 +43,11 @@ def find_kinds(
         config: The parsed config.json, if there is one.
     """
     beside = sorted(beside)
-    keys = list(map(_KEY, refs))
+    keys = column(_KEY, refs)
     weights = refs
-    if not _STATE.isdisjoint(keys) or not _STATE.isdisjoint(chain.from_iterable(set(map(_SECTION, refs)))):
+    if has_any(_STATE, keys) or not _STATE.isdisjoint(chain.from_iterable(tally(map(_SECTION, refs)))):
         weights = [ref for ref in refs if _STATE.isdisjoint(ref.section) and ref.key not in _STATE]
-        keys = list(map(_KEY, weights))
+        keys = column(_KEY, weights)
     found = (
         _placeholders(weights, beside),
         _flat(weights, keys, config or {}),
@@ -59,7 +60,7 @@ def find_kinds(
 
 def _placeholders(refs: Sequence[TensorRef], beside: Sequence[str]) -> Finding | None:
     """ZeRO-3 leaves an empty tensor (DeepSpeed before 0.4: one of one element) where each parameter was."""
-    if {(0,), (1,)}.isdisjoint(map(_SHAPE, refs)):  # at once, however many tensors there are
+    if not has_any({(0,), (1,)}, column(_SHAPE, refs)):  # a few calls, however many tensors there are
         return None
     empty = [ref for ref in refs if ref.shape == (0,) and ref.key.endswith(("weight", "bias", "scale"))]
     ones = [ref for ref in refs if ref.shape == (1,) and ref.key.endswith("weight")]
@@ -94,7 +95,7 @@ def _where_weights_are(beside: Sequence[str]) -> str:
 
 def _flat(refs: Sequence[TensorRef], keys: Sequence[str], config: Mapping[str, Any]) -> Finding | None:
     """FSDP flattens the parameters of a unit into one row and gives each rank an equal slice of it."""
-    has_flat = "flat_param" in "\n".join(keys)
+    has_flat = any("flat_param" in "\n".join(block) for block in blocks(keys))
     named = [ref for ref in refs if _FLAT.intersection(ref.key.split("."))] if has_flat else []
     rows = [ref for ref in refs if len(ref.shape) == 1 and ref.key.endswith(_EMBEDDINGS) and ref.shape[0] > 1]
     both = named or rows

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ckpt_gui.core.against import Against
+from ckpt_gui.core.bulk import tally
 from ckpt_gui.core.errors import Finding, worst_first
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.families.layouts import title_of
@@ -183,7 +184,7 @@ def _sizes(plan: Plan) -> Fact:
 
 def _types(refs: list[TensorRef]) -> str:
     counts: Counter[str] = Counter()
-    for (dtype, shape), count in Counter((ref.dtype, ref.shape) for ref in refs).items():  # few, of however many
+    for (dtype, shape), count in tally((ref.dtype, ref.shape) for ref in refs).items():  # few, of however many
         counts[dtype] += math.prod(shape) * count
     total = max(1, counts.total())
     return ", ".join(f"{name} {_percent(n, total)}" for name, n in counts.most_common()) or "no tensors"

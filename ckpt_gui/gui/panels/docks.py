@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtCore import QByteArray, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QWidget
 
 from ckpt_gui.gui.panels.parts import DockTitle
@@ -32,12 +32,20 @@ class Docks(QObject):
     Attributes:
         by_name: The docks.
         layout: How they lie, as far as it is remembered.
+        shown: Whether they are there.
+
+    Signals:
+        appeared(): They are there now: a moment after they were asked for, as laying them out takes a while.
     """
+
+    appeared = Signal()
 
     def __init__(self, window: QMainWindow, contents: Mapping[str, tuple[str, QWidget]]) -> None:
         super().__init__(window)
         self.layout = QByteArray()
-        self._shown = self._roomy = False
+        self.shown = self._roomy = self._room_wanted = False
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self._appear)
         self._kept: set[str] = set()  # docks below that were shown while there was room for them
         self.by_name = {name: self._make(name, *content) for name, content in contents.items()}
         self._below = [dock for name, dock in self.by_name.items() if AREAS[name] == _Area.BottomDockWidgetArea]
@@ -63,25 +71,40 @@ class Docks(QObject):
         return dock
 
     def show(self, shown: bool) -> None:
-        """Show the docks as they were left, or hide them all."""
-        if self._shown and not shown:
-            self.make_room(False)
+        """Show the docks as they were left, as soon as what is shown already is painted; or hide them all at once."""
+        if shown and not self.shown:
+            self._soon.start()
+        elif not shown:
+            self._soon.stop()
+            self._vanish()
+
+    def _vanish(self) -> None:
+        if self.shown:
+            self._give_room(False)
             self.layout = self._window.saveState(LAYOUT_VERSION)
-        self._shown = shown
+        self.shown = False
+        for dock in self.by_name.values():
+            dock.hide()
+            dock.toggleViewAction().setEnabled(False)
+
+    def _appear(self) -> None:
+        self.shown = True
         wide, high = self._has_room()
-        if shown and self.layout.isEmpty():  # before they are there: the window would grow for them
+        if self.layout.isEmpty():  # before they are there: the window would grow for them
             for name in [*(() if wide else ("inspector",)), *(() if high else ("plan",))]:
                 self._window.tabifyDockWidget(self.by_name["checkpoint"], self.by_name[name])
         for dock in self.by_name.values():
-            dock.setVisible(shown)
-            dock.toggleViewAction().setEnabled(shown)
-        if shown and (self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION)):
+            dock.show()
+            dock.toggleViewAction().setEnabled(True)
+        if self.layout.isEmpty() or not self._window.restoreState(self.layout, LAYOUT_VERSION):
             self._below[0].raise_()
             self.by_name["checkpoint"].raise_()
             for dock in () if high else self._below[1:]:
                 dock.hide()
             self._size(high)
         self._name_tabs()
+        self._give_room(self._room_wanted)
+        self.appeared.emit()
 
     def _has_room(self) -> tuple[bool, bool]:
         """Tell whether the window is wide enough for docks on both sides, and high enough for those below."""
@@ -101,6 +124,11 @@ class Docks(QObject):
 
     def make_room(self, wanted: bool) -> None:
         """Hide the docks below while a page needs the height, and show them again as they were left."""
+        self._room_wanted = wanted
+        if self.shown:
+            self._give_room(wanted)
+
+    def _give_room(self, wanted: bool) -> None:
         if wanted and not self._roomy:
             self._kept = {dock.objectName() for dock in self._below if not dock.isHidden()}
         if wanted != self._roomy:

@@ -156,17 +156,23 @@ class ElidedLabel(QLabel):
 
 
 class FlowLayout(QLayout):
-    """Places items side by side and goes on in the next line, like words."""
+    """Places items side by side and goes on in the next line, like words.
+
+    Qt asks for the same sizes dozens of times while it arranges a window: they are remembered until something changes.
+    """
 
     def __init__(self, parent: QWidget | None = None, spacing: int = GRID) -> None:
         super().__init__(parent)
         self._items: list[QLayoutItem] = []
+        self._heights: dict[int, int] = {}
+        self._least: QSize | None = None
         self.setContentsMargins(QMargins(0, 0, 0, 0))
         self.setSpacing(spacing)
 
     def addItem(self, item: QLayoutItem) -> None:
         """Add an item at the end."""
         self._items.append(item)
+        self.invalidate()
 
     def count(self) -> int:
         """Return the number of items."""
@@ -190,7 +196,15 @@ class FlowLayout(QLayout):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height that a width needs."""
-        return self._arrange(QRect(0, 0, width, 0), apply=False)
+        if width not in self._heights:
+            self._heights[width] = self._arrange(QRect(0, 0, width, 0), apply=False)
+        return self._heights[width]
+
+    def invalidate(self) -> None:
+        """Forget what is remembered: an item has changed."""
+        super().invalidate()
+        self._heights.clear()
+        self._least = None
 
     def setGeometry(self, rect: QRect) -> None:
         """Place the items."""
@@ -203,10 +217,11 @@ class FlowLayout(QLayout):
 
     def minimumSize(self) -> QSize:
         """Return the size of the largest item."""
-        size = QSize()
-        for item in self._items:
-            size = size.expandedTo(item.minimumSize())
-        return size
+        if self._least is None:
+            self._least = QSize()
+            for item in self._items:
+                self._least = self._least.expandedTo(item.minimumSize())
+        return QSize(self._least)
 
     def _arrange(self, rect: QRect, *, apply: bool) -> int:
         x, y, line = rect.x(), rect.y(), 0

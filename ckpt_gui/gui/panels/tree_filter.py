@@ -14,6 +14,7 @@ from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.tree_columns import Mode
 
+PREPARE_MS = 300  # once rows are shown: painting them waits for whoever works
 DEBOUNCE_MS = 15  # for keys that come together, as from a paste or a held key: what is found shows at once
 MANY = 10_000  # rows above which the filter runs in a job, which the next key stops
 
@@ -65,6 +66,9 @@ class FilterRun(QObject):
         self.keys: frozenset[str] | None = None
         self._pause = QTimer(self, singleShot=True, interval=DEBOUNCE_MS)
         self._pause.timeout.connect(self.due)
+        self._index = CheckpointIndex(())  # that is got ready
+        self._soon = QTimer(self, singleShot=True, interval=PREPARE_MS)
+        self._soon.timeout.connect(self._prepare)
 
     @property
     def running(self) -> bool:
@@ -81,13 +85,19 @@ class FilterRun(QObject):
 
     def prepare(self, index: CheckpointIndex) -> None:
         """Get very many rows ready for the first filter while the user looks at them."""
-        if len(index.rows) > MANY and not index.is_ready and self._preparing is None:
+        if len(index.rows) > MANY and not index.is_ready:
+            self._index = index
+            self._soon.start()
+
+    def _prepare(self) -> None:
+        index = self._index
+        if not index.is_ready and self._preparing is None:
             self._preparing = self._jobs.start(
                 self.tr("Filtering"), lambda _: index.subjects(), self._prepared, self._prepared, quiet=True
             )
 
     def _prepared(self, _result: object) -> None:
-        self._preparing = None
+        self._preparing, self._index = None, CheckpointIndex(())
 
     def run(self, index: CheckpointIndex, text: str, chosen: dict[bool, Mode]) -> None:
         """Look for what passes a filter text.
@@ -129,8 +139,9 @@ class FilterRun(QObject):
     def forget(self) -> None:
         """Look for nothing any more, and get nothing ready."""
         self.stop()
+        self._soon.stop()
         self._jobs.cancel(self._preparing, silently=True)
-        self._preparing = None
+        self._preparing, self._index = None, CheckpointIndex(())
 
 
 def _is_quick(index: CheckpointIndex, filtered: bool, mode: Mode) -> bool:
