@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import itemgetter
 from sys import intern
@@ -18,6 +18,8 @@ from sys import intern
 # that says layer 999,999,999 must not make anybody expect as many).
 # Searched with a dot put before the key: twice as fast as looking behind, and this is asked for every key many times.
 _NUMBER = re.compile(r"\.(0|[1-9][0-9]{0,3})(?![^.])")
+FIRST = 4  # segments by which keys are sorted first: up to `model.layers.3.mlp`
+Natural = tuple[tuple[int, int, str], ...]
 MOST_PARTS = 1 << 15  # halves of keys that are remembered: a model of 500,000 tensors has some 2,000
 _NAMED = re.compile(r"\{(\w+)\}")
 # Control, format and bidi characters, line and paragraph separators, surrogates and unassigned code points.
@@ -106,13 +108,34 @@ def renaming(before: str, after: str) -> Callable[[tuple[int, ...]], str]:
 
 
 @lru_cache(maxsize=65536)
-def natural(key: str) -> tuple[tuple[int, int, str], ...]:
+def natural(key: str) -> Natural:
     """Sort key under which `layers.2` comes before `layers.10`.
 
     >>> sorted(["a.10", "a.2", "a.b"], key=natural)
     ['a.2', 'a.10', 'a.b']
     """
     return tuple((0, int(s), "") if s.isascii() and s.isdigit() and len(s) < 19 else (1, 0, s) for s in key.split("."))
+
+
+def in_natural_order(keys: Iterable[str]) -> list[str]:
+    """Return keys in natural order, and as they came where they are equal.
+
+    They are sorted by their beginnings, and then by what follows: sorting 500,000 at once takes 350 MB for what they
+    are compared by, and keeps all other threads waiting.
+
+    >>> in_natural_order(["h.10.w", "h.9.w.b", "h.9.w", "a"])
+    ['a', 'h.9.w', 'h.9.w.b', 'h.10.w']
+    """
+    parts: dict[Natural, list[str]] = {}
+    for key in keys:
+        parts.setdefault(natural(".".join(key.split(".", FIRST)[:FIRST])), []).append(key)
+    return [key for start in sorted(parts) for key in sorted(parts[start], key=_natural_rest)]
+
+
+def _natural_rest(key: str) -> Natural:
+    """Return the sort key of what follows on the first segments of a key; nothing may follow."""
+    segments = key.split(".", FIRST)
+    return natural(segments[FIRST]) if len(segments) > FIRST else ()
 
 
 def safe_text(text: str, limit: int = 200) -> str:

@@ -7,15 +7,19 @@ once, except where it is said.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import repeat
+from typing import Any
 
+from ckpt_gui.core.bulk import joined
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.file_map import FileUse, file_uses
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.roles import EMBEDDING, HEAD, PARTS, Role, role_of
-from ckpt_gui.core.tensors import TensorRef
-from ckpt_gui.dataclasses import dataclass
+from ckpt_gui.core.roles import EMBEDDING, HEAD, PARTS, role_groups
+from ckpt_gui.core.tensors import TensorRef, shares_storage
+from ckpt_gui.dataclasses import dataclass, field
 
 MOST = 10
 BLOCK_4BIT = 64  # weights that share a scale in the usual 4-bit formats (bitsandbytes' default)
@@ -92,38 +96,93 @@ class Overview:
 
 def overview(plan: Plan) -> Overview:
     """Return the numbers of a plan's model. Looks at every tensor once."""
-    every = [(entry, role_of(plan, entry)) for entry in plan.weights]
-    weights = list(_once(every))
-    refs = list({ref.path: ref for entry, _ in every for ref in entry.inputs}.values())
+    inputs = [ref for entry in plan.weights for ref in entry.inputs]
+    refs = list(joined([ref.path if ref.section else ref.key for ref in inputs], inputs).values())
+    # Of 500,000 entries the identities alone would take 100 MB: they are not needed where each has bytes of its own.
+    sums = _sums(plan, apart=len(refs) == len(inputs) and not shares_storage(refs))
     loose = [dropped.ref for dropped in plan.dropped]
     return Overview(
         tensors=len(refs),
-        parameters=sum(entry.output.numel for entry, _ in weights),
-        parameters_stored=sum(entry.output.numel for entry, _ in every),
-        nbytes=sum(map(_nbytes, (entry for entry, _ in weights))),
-        by_part=tuple(sorted(_shares(weights, lambda _, role: role.part), key=lambda s: PARTS.index(s.name))),
-        by_role=_shares(weights, lambda _, role: role.name),
-        by_layer=_numbered(weights, "layer", lambda role: role.layer),
-        by_expert=_numbered(weights, "expert", lambda role: role.expert, outside=False),
-        by_dtype=tuple(sorted(_shares(weights, lambda entry, _: entry.ref.dtype), key=lambda s: -s.nbytes)),
+        parameters=sums.whole.parameters,
+        parameters_stored=sums.stored,
+        nbytes=sums.whole.nbytes,
+        by_part=tuple(sorted(_shares(sums.parts), key=lambda s: PARTS.index(s.name))),
+        by_role=_shares(sums.roles),
+        by_layer=(*_numbered(sums.layers, "layer"), *_shares(sums.outside)),
+        by_expert=_numbered(sums.experts, "expert"),
+        by_dtype=tuple(sorted(_shares(sums.dtypes), key=lambda s: -s.nbytes)),
         largest=tuple(heapq.nlargest(MOST, refs, key=lambda ref: ref.nbytes)),
         smallest=tuple(heapq.nsmallest(MOST, refs, key=lambda ref: ref.nbytes)),
         files=file_uses(plan.source),
-        loads=_loads(weights),
+        loads=_loads(sums),
         aside=Share("aside", len(loose), sum(r.numel for r in loose), sum(r.nbytes for r in loose)),
     )
 
 
-Weights = list[tuple[Entry, Role]]
+@dataclass(slots=True)
+class _Sum:
+    tensors: int = 0
+    parameters: int = 0
+    nbytes: int = 0
+
+    def add(self, parameters: int, nbytes: int) -> None:
+        self.tensors += 1
+        self.parameters += parameters
+        self.nbytes += nbytes
+
+    def take(self, other: _Sum) -> None:
+        self.tensors += other.tensors
+        self.parameters += other.parameters
+        self.nbytes += other.nbytes
 
 
-def _once(weights: Weights) -> Iterator[tuple[Entry, Role]]:
-    """Yield the weights, of those that are the same bytes made in the same way the first."""
-    seen = set()
-    for entry, role in weights:
-        if entry.identity not in seen:
-            seen.add(entry.identity)
-            yield entry, role
+def _many() -> defaultdict[Any, _Sum]:
+    return defaultdict(_Sum)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What is added up in one walk over the weights, those that are the same bytes made in the same way once."""
+
+    whole: _Sum = field(default_factory=_Sum)
+    stored: int = 0  # parameters, with all that are the same
+    parts: dict[str, _Sum] = field(default_factory=_many)
+    roles: dict[str, _Sum] = field(default_factory=_many)
+    layers: dict[int, _Sum] = field(default_factory=_many)
+    outside: dict[str, _Sum] = field(default_factory=_many)
+    experts: dict[int, _Sum] = field(default_factory=_many)
+    dtypes: dict[str, _Sum] = field(default_factory=_many)
+    matrices: int = 0  # parameters of matrices that are neither embedding nor head
+    rows: int = 0  # of those
+
+
+def _sums(plan: Plan, *, apart: bool) -> _Sums:
+    """Add up the weights of a plan; apart: no two of them are made of the same bytes."""
+    weights, sums = plan.weights, _Sums()
+    seen: set[object] = set()
+    for group in role_groups(plan):
+        role, is_linear = sums.roles[group.name], group.part not in (EMBEDDING, HEAD)
+        layers, experts = group.layers or repeat(None), group.experts or repeat(None)
+        for place, layer, expert in zip(group.places, layers, experts, strict=False):
+            entry = weights[place]
+            parameters = entry.output.numel
+            sums.stored += parameters
+            if not apart and entry.identity in seen:
+                continue
+            if not apart:
+                seen.add(entry.identity)
+            nbytes = _nbytes(entry)
+            role.add(parameters, nbytes)
+            sums.dtypes[entry.ref.dtype].add(parameters, nbytes)
+            (sums.outside["outside the layers"] if layer is None else sums.layers[layer]).add(parameters, nbytes)
+            if expert is not None:
+                sums.experts[expert].add(parameters, nbytes)
+            if is_linear and len(entry.output.shape) > 1:
+                sums.matrices += parameters
+                sums.rows += parameters // max(entry.output.shape[-1], 1)
+        sums.parts[group.part].take(role)
+        sums.whole.take(role)
+    return sums
 
 
 def _nbytes(entry: Entry) -> int:
@@ -132,38 +191,20 @@ def _nbytes(entry: Entry) -> int:
     return sum(ref.nbytes for ref in entry.inputs) if packed else num_bytes(entry.ref.dtype, entry.output.numel)
 
 
-def _shares(weights: Weights, name: Callable[[Entry, Role], str]) -> tuple[Share, ...]:
-    found: dict[str, list[int]] = {}
-    for entry, role in weights:
-        sums = found.setdefault(name(entry, role), [0, 0, 0])
-        sums[0] += 1
-        sums[1] += entry.output.numel
-        sums[2] += _nbytes(entry)
-    return tuple(Share(key, *sums) for key, sums in found.items())
+def _shares(found: Mapping[str, _Sum]) -> tuple[Share, ...]:
+    return tuple(
+        Share(name, each.tensors, each.parameters, each.nbytes) for name, each in found.items() if each.tensors
+    )
 
 
-def _numbered(
-    weights: Weights, word: str, number: Callable[[Role], int | None], *, outside: bool = True
-) -> tuple[Share, ...]:
-    """Return the shares of layers or experts in order, and what has no number last."""
-    inside = sorted(((number(role), entry, role) for entry, role in weights if number(role) is not None), key=_first)
-    found = _shares([(entry, role) for _, entry, role in inside], lambda _, role: f"{word} {number(role)}")
-    rest = [(entry, role) for entry, role in weights if number(role) is None] if outside else []
-    return (*found, *_shares(rest, lambda *_: f"outside the {word}s"))
+def _numbered(found: Mapping[int, _Sum], word: str) -> tuple[Share, ...]:
+    """Return the shares of layers or experts in order."""
+    return _shares({f"{word} {number}": found[number] for number in sorted(found)})
 
 
-def _first(item: tuple[int | None, Entry, Role]) -> int:
-    return item[0] or 0
-
-
-def _loads(weights: Weights) -> tuple[Load, ...]:
+def _loads(sums: _Sums) -> tuple[Load, ...]:
     """Return what the weights take: alone, without what a run needs besides."""
-    linear = [
-        entry.output for entry, role in weights if len(entry.output.shape) > 1 and role.part not in (EMBEDDING, HEAD)
-    ]
-    total = sum(entry.output.numel for entry, _ in weights)
-    matrices = sum(spec.numel for spec in linear)
-    rows = sum(spec.numel // max(spec.shape[-1], 1) for spec in linear)
+    total, matrices, rows = sums.whole.parameters, sums.matrices, sums.rows
     rest = 2 * (total - matrices)
     kept = "embedding, head and norms stay in 16 bits"
     return (

@@ -6,10 +6,13 @@ slot get theirs from their own names.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 
 from ckpt_gui.core.entry import Entry
-from ckpt_gui.core.keys import bind, indices, template
+from ckpt_gui.core.key_groups import group_keys
+from ckpt_gui.core.keys import bind, index_names, indices, template
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.dataclasses import dataclass
 
@@ -26,6 +29,7 @@ _WORDS = (
     (ATTENTION, ("attn", "attention", ".qkv")),
     (FEED_FORWARD, ("mlp", "feed_forward", "ffn", ".fc")),
 )
+_SLOT_PARTS = {"embedding": EMBEDDING, "head": HEAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,51 @@ class Role:
     expert: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RoleGroup:
+    """The weights of one role.
+
+    Attributes:
+        name: The role's, as in `Role`.
+        part: As there.
+        places: Which of the plan's weights they are.
+        layers: The layer's number of each; None outside the layers.
+        experts: The expert's number of each; None for others.
+    """
+
+    name: str
+    part: str
+    places: Sequence[int]
+    layers: Sequence[int] | None
+    experts: Sequence[int] | None
+
+
+def role_groups(plan: Plan) -> Iterator[RoleGroup]:
+    """Yield the weights of a plan role by role: what `role_of` says of each, asked once a role."""
+    for kind, group in group_keys([entry.key for entry in plan.weights]).items():
+        slot = plan.family.by_slot.get(kind) if plan.family else None
+        columns, name = group.columns if group.flat else (), kind.replace("{}", "N")
+        if slot is None:
+            layers, experts = (*columns, None, None)[:2]
+            yield RoleGroup(name, part_of(kind), group.places, layers, experts)
+            continue
+        bound = dict(zip(index_names(slot.key), columns, strict=True))
+        part = _SLOT_PARTS.get(slot.role) or part_of(kind)
+        layers = next((numbers for index, numbers in bound.items() if index != "expert"), None)
+        yield RoleGroup(name, part, group.places, layers, bound.get("expert"))
+
+
+def in_roles(plan: Plan, wanted: Callable[[Role], bool]) -> list[Entry]:
+    """Return the weights whose role is wanted, in the order of the plan. Takes a second for 500,000."""
+    found: list[int] = []
+    for group in role_groups(plan):
+        layers, experts = group.layers or repeat(None), group.experts or repeat(None)
+        for place, layer, expert in zip(group.places, layers, experts, strict=False):
+            if wanted(Role(group.name, group.part, layer, expert)):
+                found.append(place)
+    return [plan.weights[place] for place in sorted(found)]
+
+
 def role_of(plan: Plan, entry: Entry) -> Role:
     """Return what an entry of a plan is for."""
     key = entry.key
@@ -55,7 +104,7 @@ def role_of(plan: Plan, entry: Entry) -> Role:
         numbers = indices(key)
         return Role(name, part_of(key), numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else None)
     bound = bind(slot.key, key)
-    part = {"embedding": EMBEDDING, "head": HEAD}.get(slot.role) or part_of(key)
+    part = _SLOT_PARTS.get(slot.role) or part_of(key)
     layer = next((number for index, number in bound.items() if index != "expert"), None)
     return Role(name, part, layer, bound.get("expert"))
 

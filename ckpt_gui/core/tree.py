@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
-from ckpt_gui.core.diff import Row, names_of, paths_of, types_of
+from ckpt_gui.core.diff import Row, names_of, paths_of, refs_of, types_of
 from ckpt_gui.core.filtering import Query, Subject, Subjects, subject, text_of
 from ckpt_gui.core.key_families import FamilyTree, families
 from ckpt_gui.core.row_tree import CODE, RowFacts, RowTree, in_order
@@ -83,13 +83,11 @@ class CheckpointIndex(RowTree):
 
     def select(self, wanted: Query, keys: Collection[str] | None = None) -> Hits:
         """Return the rows that a filter, and a set of keys if given, let pass."""
-        rows = self.rows
-        numbers: Sequence[int] = range(len(rows))
+        numbers: Sequence[int] = range(len(self.rows))
         if others := wanted.without_states():
             numbers = others.select(self.subjects(), numbers)
         if keys is not None:
-            chosen = frozenset(keys)
-            numbers = [n for n in numbers if not chosen.isdisjoint(_names(rows[n]))]
+            numbers = _called(self.rows, numbers, frozenset(keys))
         codes = self.codes(numbers)
         counts = {state: count for state, code in CODE.items() if (count := codes.count(code))}
         if of_states := wanted.of_states():
@@ -129,6 +127,11 @@ def _shown(key: str, expected: str) -> tuple[str, ...]:
     return (key, expected) if key and expected and key != expected else (key or expected,)
 
 
-def _names(row: Row) -> tuple[str, ...]:
-    """Return every name that a finding or a step may call a row by."""
-    return (row.key or row.expected, row.ref.full_key if row.ref is not None else row.expected)
+def _called(rows: Sequence[Row], numbers: Sequence[int], keys: frozenset[str]) -> list[int]:
+    """Return those of the numbers whose rows a finding or a step calls by one of the keys, with the section or not."""
+    refs, found = refs_of(rows), []
+    for number, key, expected in zip(numbers, *names_of(rows, numbers), strict=True):
+        ref = refs[number] if number < len(refs) else None
+        if (key or expected) in keys or (ref.full_key if ref is not None else expected) in keys:
+            found.append(number)
+    return found

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckpt_gui.core.keys import anonymous, bind, index_names, indices, natural, safe_text, template
+from ckpt_gui.core.keys import (
+    anonymous,
+    bind,
+    in_natural_order,
+    index_names,
+    indices,
+    natural,
+    safe_text,
+    template,
+)  # fmt: skip
 
 KEYS = st.text(st.sampled_from("ab0129.{}_٣"), max_size=20)
 
@@ -85,3 +94,9 @@ def test_safe_text_is_short_and_printable(raw: str, limit: int) -> None:
     shown = safe_text(raw, limit)
     assert len(shown) <= limit * 6 + 40
     assert not any(c in shown for c in "\x00\x1b\n\r\u202e\u2066\u200f")
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "", "0", "2", "02", "10"]), min_size=1, max_size=7), max_size=30))
+def test_natural_order_in_parts_is_that_of_one_sort(keys: list[list[str]]) -> None:
+    names = [".".join(key) for key in keys]
+    assert in_natural_order(names) == sorted(names, key=natural)

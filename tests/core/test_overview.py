@@ -8,11 +8,17 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from ckpt_gui.core.entry import Entry
+from ckpt_gui.core.exprs import make
 from ckpt_gui.core.file_map import ByteRange, byte_map
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.overview import overview
+from ckpt_gui.core.part_ops import Concat
+from ckpt_gui.core.roles import Role, role_groups, role_of
+from ckpt_gui.core.tensors import TensorSpec
 from ckpt_gui.core.tokens import vocabulary
 from tests import builders
 from tests.core import models
@@ -82,6 +88,30 @@ def test_names_that_fit_no_layout_have_roles_all_the_same() -> None:
     found = overview(normalise(models.source(made | {"emb.table": np.zeros(3, np.float32)})))
     assert [(s.name, s.tensors) for s in found.by_role] == [("blocks.N.attn.w", 3), ("emb.table", 1)]
     assert [s.name for s in found.by_layer] == ["layer 0", "layer 1", "layer 2", "outside the layers"]
+
+
+@pytest.mark.parametrize("made", ["meta", "hf", "odd", "experts"])
+def test_groups_of_weights_have_the_role_of_each(made: str) -> None:
+    odd = ("blocks.0.attn.w", "blocks.1.attn.w", "a.7.experts.3.w", "a.7.experts.4.w", "emb.table", "x.{}.norm", "5")
+    if made in ("meta", "hf"):
+        plan = models.model(made)
+    else:
+        names = odd if made == "odd" else [f"model.layers.{n}.mlp.experts.{e}.w" for n in range(2) for e in range(3)]
+        plan = normalise(models.source({name: np.zeros((2, 2), np.float32) for name in names}))
+    found: dict[int, Role] = {}
+    for group in role_groups(plan):
+        for n, place in enumerate(group.places):
+            layer, expert = (numbers[n] if numbers is not None else None for numbers in (group.layers, group.experts))
+            found[place] = Role(group.name, group.part, layer, expert)
+    assert [found[place] for place in range(len(plan.weights))] == [role_of(plan, entry) for entry in plan.weights]
+
+
+def test_a_tensor_that_is_used_twice_counts_once_beside_one_made_of_two() -> None:
+    plan = normalise(models.source({name: np.zeros((2, 2), np.float32) for name in ("a", "b", "c")}))
+    a, b, c = plan.weights
+    fused = Entry(TensorSpec("bc", "fp32", (4, 2)), make(Concat(), b.expr, c.expr))
+    found = overview(plan.replace(entries=(a, a.renamed("again"), fused), unmapped=()))
+    assert (found.tensors, found.parameters, found.parameters_stored, found.nbytes) == (3, 12, 16, 48)
 
 
 def test_files_say_how_full_they_are_and_what_lies_where(tmp_path: Path) -> None:

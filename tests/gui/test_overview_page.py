@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.file_map import ByteRange
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.panels import overview_page
 from ckpt_gui.gui.panels.overview_page import OverviewPage
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.byte_map import ByteMap
@@ -66,6 +67,18 @@ def test_a_layer_leads_to_its_tensors(window: MainWindow, page: OverviewPage, qt
     qtbot.keyClick(page.layers, Qt.Key.Key_Return)
     paths = {r.path for r in window.tree_panel.view.selected_rows()}
     assert paths == {"_orig_mod.tok_embeddings.weight"}
+
+
+def test_tensors_of_a_large_model_are_looked_for_in_a_job(
+    window: MainWindow, page: OverviewPage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview_page, "MANY", 0)
+    page.layers.setFocus()
+    qtbot.keyClick(page.layers, Qt.Key.Key_End)
+    qtbot.keyClick(page.layers, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.tree_panel.only == "outside the layers")
+    qtbot.waitUntil(lambda: bool(window.tree_panel.view.selected_rows()))
+    assert not page.job.running
 
 
 def test_the_largest_lead_to_themselves(window: MainWindow, page: OverviewPage, qtbot: QtBot) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from ckpt_gui.core.file_map import ByteRange, byte_map
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.overview import Overview, overview
-from ckpt_gui.core.roles import Role, role_of
+from ckpt_gui.core.roles import Role, in_roles
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said
@@ -34,6 +34,7 @@ from ckpt_gui.gui.widgets.units import heading, plain_label
 from ckpt_gui.gui.wording import human_bytes, human_count
 
 Wanted = Callable[[Role], bool]
+MANY = 10_000  # tensors above which those of a role are looked for in a job
 
 
 class OverviewPage(LiveArea):
@@ -207,5 +208,15 @@ class OverviewPage(LiveArea):
         if self._shown is None:
             return
         plan = self._shown.plan
-        keys = [ref.full_key for entry in plan.weights if wanted(role_of(plan, entry)) for ref in entry.inputs]
-        self._session.show_keys(keys, title)
+
+        def look(_job: Job | None = None) -> list[str]:
+            return [ref.full_key for entry in in_roles(plan, wanted) for ref in entry.inputs]
+
+        def show(keys: list[str]) -> None:
+            self.say("")
+            self._session.show_keys(keys, title)
+
+        if len(plan.weights) > MANY:
+            self.job.run(self.tr("Looking for tensors"), look, show, self.say_error)
+        else:
+            show(look())
