@@ -90,7 +90,7 @@ def _true_config(export: Export) -> dict[str, Any] | None:
 
 
 def _file_report(file: OutFile, result: ShardResult) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": file.name, "bytes": file.layout.nbytes, "tensors": len(file.keys)}
+    row: dict[str, Any] = {"name": file.name, "bytes": file.layout.nbytes, "tensors": file.weights}
     return row | ({"sha256": result.sha256} if result.sha256 else {})
 
 

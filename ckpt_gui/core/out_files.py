@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from huggingface_hub import split_state_dict_into_shards_factory
 
 from ckpt_gui.core.beside import ForeignObject
+from ckpt_gui.core.bulk import build
 from ckpt_gui.core.entry import Entry, carried
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
@@ -51,16 +52,35 @@ class OutFile:
     Attributes:
         name: Its name in the folder.
         parts: The bytes to fill in.
-        keys: Every key of a weight → the part that holds its bytes.
         layout: Where everything lies.
-        leaves: Every tensor that it will hold, what is merely carried included, in file order.
+        shared: Every key of a weight → the part that holds its bytes; None where each part is a weight of its name.
+        tree: Every tensor that it will hold, what is merely carried included, in file order; None where those are the
+            parts in the order of the layout. In a file of 500,000 tensors none of this is said twice.
     """
 
     name: str
     parts: tuple[Part, ...]
-    keys: Mapping[str, str]
     layout: FileLayout
-    leaves: tuple[StoredTensor, ...]
+    shared: Mapping[str, str] | None = None
+    tree: tuple[StoredTensor, ...] | None = None
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """Every key of a weight → the part that holds its bytes."""
+        return {part.name: part.name for part in self.parts} if self.shared is None else self.shared
+
+    @property
+    def leaves(self) -> Iterable[StoredTensor]:
+        """Every tensor that it will hold, in file order."""
+        if self.tree is not None:
+            return self.tree
+        specs = {part.name: part.entry.output for part in self.parts}
+        return (StoredTensor(specs[name], name) for name in self.layout.offsets)
+
+    @property
+    def weights(self) -> int:
+        """How many keys of weights it has."""
+        return len(self.parts if self.shared is None else self.shared)
 
 
 def plan_files(export: Export) -> tuple[tuple[OutFile, ...], dict[str, str]]:
@@ -125,11 +145,9 @@ def _same_name(file: str, export: Export) -> str:
 
 def _file(export: Export, name: str, entries: Sequence[Entry], metadata: Mapping[str, str]) -> OutFile:
     if export.container == "safetensors":
-        parts = tuple(Part(e.key, e) for e in entries)
+        parts = tuple(build(Part, len(entries), name=[e.key for e in entries], entry=entries))
         layout = safetensors.layout([e.output for e in entries], metadata, _origins(export, entries))
-        specs = {e.key: e.output for e in entries}
-        leaves = tuple(StoredTensor(specs[key], key) for key in layout.offsets)
-        return OutFile(name, parts, {e.key: e.key for e in entries}, layout, leaves)
+        return OutFile(name, parts, layout)
     return _torch_file(export, name, entries)
 
 
@@ -165,7 +183,7 @@ def _torch_file(export: Export, name: str, entries: Sequence[Entry]) -> OutFile:
         tree = {section: leaves}
     parts = (*made.values(), *extra)
     keys = {key: leaf.record for key, leaf in leaves.items()}
-    return OutFile(name, parts, keys, torch_layout.layout(tree), tuple(torch_layout.leaves(tree)))
+    return OutFile(name, parts, torch_layout.layout(tree), keys, tuple(torch_layout.leaves(tree)))
 
 
 class _TreeCopy:

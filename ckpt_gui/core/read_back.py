@@ -41,7 +41,7 @@ def verify(path: Path, file: OutFile, filled: Filled, meter: Meter, workers: int
 
         pieces = big_first(piece for record, ref in refs.items() for piece in cut(record, ref.nbytes))
         run_jobs(job, pieces, meter, workers)
-    return len(file.keys)
+    return file.weights
 
 
 def _compare(file: OutFile, source: Source) -> None:

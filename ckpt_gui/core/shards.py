@@ -175,7 +175,7 @@ def _result(job: ShardJob, filled: Filled, place: Path, laps: Laps, *, resumed: 
     sha256 = _sha256(place) if job.sha256 else None
     laps.lap("verify")
     return ShardResult(
-        job.name, job.file.layout.nbytes, filled, len(job.file.keys), digest, sha256, laps.seconds, resumed
+        job.name, job.file.layout.nbytes, filled, job.file.weights, digest, sha256, laps.seconds, resumed
     )
 
 

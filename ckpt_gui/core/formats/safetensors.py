@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
+from ckpt_gui import dataclasses
+from ckpt_gui.core.bulk import blocks
 from ckpt_gui.core.dtypes import BY_NAME, BY_SAFETENSORS
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.files import HeldFile
@@ -89,31 +92,84 @@ def layout(
         CheckpointError: A key or a type that the format cannot hold, or a header above its limit.
     """
     _check_writable(specs)
-    ordered = sorted(specs, key=lambda s: (-_RANK[s.dtype], s.key))
-    header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    ordered = tuple(sorted(specs, key=lambda s: (-_RANK[s.dtype], s.key)))
     begins: dict[str, int] = {}
     end = 0
     for spec in ordered:
         begins[spec.key] = end
         end += spec.nbytes
-        code = BY_NAME[spec.dtype].safetensors
-        header[spec.key] = {"dtype": code, "shape": list(spec.shape), "data_offsets": [begins[spec.key], end]}
-    text = _encode_header(header)
+    made = _Head(ordered, tuple(metadata.items()))
+    size = made.least()
     if origins:
-        text += b" " * _shift(specs, begins, origins, 8 + len(text))
-    start = 8 + len(text)
+        size += _shift(specs, begins, origins, 8 + size)
+    start = 8 + size
     offsets = {key: start + begin for key, begin in begins.items()}
-    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, _HeaderPatch(text))
+    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, made.replace(size=size))
 
 
 @dataclass(frozen=True, slots=True)
-class _HeaderPatch:
-    """The one patch of a safetensors file; a value, so that a layout can be sent to another process."""
+class _Head:
+    """What makes the header, the one patch of a safetensors file: a value that can be sent to another process.
 
-    text: bytes
+    The text of 500,000 tensors has 75 MB; it is made when it is written.
+
+    Attributes:
+        specs: The tensors in the order of the file.
+        metadata: Name and text of each.
+        size: Bytes of the header, spaces at its end included.
+    """
+
+    specs: tuple[TensorSpec, ...]
+    metadata: tuple[tuple[str, str], ...]
+    size: int = 0
 
     def __call__(self, _: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
-        yield 0, len(self.text).to_bytes(8, "little") + self.text
+        text = self._text()
+        yield 0, self.size.to_bytes(8, "little") + text + b" " * (self.size - len(text))
+
+    def replace(self, **changes: Any) -> _Head:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def least(self) -> int:
+        """Return how many bytes it has at least, filled up to a multiple of 8.
+
+        Raises:
+            CheckpointError: They are more than the format allows.
+        """
+        count = len(self._text())
+        count += -count % 8
+        if count > MAX_HEADER:
+            raise CheckpointError(
+                "limit-exceeded",
+                f"The header of the safetensors file would have {count:,} bytes; the format allows {MAX_HEADER:,}.",
+                fix="Write more shards.",
+            )
+        return count
+
+    def _text(self) -> bytes:
+        """Return the header as JSON: an item after the other, since all of them as dicts take 250 MB."""
+        text, end = bytearray(b"{"), 0
+        if self.metadata:
+            text += f"{_quoted(METADATA)}:{_compact(dict(self.metadata))},".encode()
+        for block in blocks(self.specs):
+            items = []
+            for spec in block:
+                begin, end = end, end + spec.nbytes
+                sizes = ",".join(map(str, spec.shape))
+                code = BY_NAME[spec.dtype].safetensors
+                items.append(
+                    f'{_quoted(spec.key)}:{{"dtype":"{code}","shape":[{sizes}],"data_offsets":[{begin},{end}]}},'
+                )
+            text += "".join(items).encode()
+        if text.endswith(b","):
+            del text[-1:]
+        text += b"}"
+        return bytes(text)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _shift(specs: Sequence[TensorSpec], begins: Mapping[str, int], origins: Mapping[str, int], start: int) -> int:
@@ -124,18 +180,6 @@ def _shift(specs: Sequence[TensorSpec], begins: Mapping[str, int], origins: Mapp
             nbytes[(origins[spec.key] - begins[spec.key] - start) % DISK_BLOCK] += spec.nbytes
     best = max(nbytes, key=lambda shift: (nbytes[shift], -shift), default=0)
     return best if best % 8 == 0 else 0  # data begins at a multiple of 8
-
-
-def _encode_header(header: Mapping[str, Any]) -> bytes:
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-    text += b" " * (-len(text) % 8)
-    if len(text) > MAX_HEADER:
-        raise CheckpointError(
-            "limit-exceeded",
-            f"The header of the safetensors file would have {len(text):,} bytes; the format allows {MAX_HEADER:,}.",
-            fix="Write more shards.",
-        )
-    return text
 
 
 def _check_writable(specs: Sequence[TensorSpec]) -> None:
