@@ -298,6 +298,8 @@ def _write(args: argparse.Namespace, export: Export, stopped: Stop) -> int:
         write_report(args, export, "failed", f"Failed: {error.message}", "error")
         return TROUBLE
     tell_written(args, export, result)
+    if args.resume and going_on is None:
+        say("There was nothing to go on with: all of it was written anew.")
     return OK
 
 

@@ -21,7 +21,7 @@ from ckpt_gui.core.report import (
     written_sentence,
 )
 from ckpt_gui.core.report.as_file import report_text
-from ckpt_gui.core.text import Line, Section, Style, plain_item, plain_section, plural, shown, wrap
+from ckpt_gui.core.text import Line, Section, Style, human_bytes, plain_item, plain_section, plural, shown, wrap
 
 if TYPE_CHECKING:
     from ckpt_gui.core.leftovers import Leftover
@@ -38,7 +38,7 @@ def refusal(export: Export) -> str:
 
 def left_sentence(found: Leftover) -> str:
     """Return the sentence about what a killed export has left."""
-    where = f"{shown(str(found.path))} ({found.nbytes:,} bytes)"
+    where = f"{shown(str(found.path))} ({human_bytes(found.nbytes)})"
     if found.is_old:
         return f"an export that was killed has left {where}: what stood at {shown(found.target)} before it."
     from ckpt_gui.core.journal import read_journal
@@ -78,7 +78,7 @@ def tell_written(args: argparse.Namespace, export: Export, result: WriteResult) 
     if result.resumed:
         more.append(f"{plural(result.resumed, 'file')} of the interrupted export were whole, and kept.")
     if result.shared:
-        more.append(f"{result.shared:,} bytes take no room of their own: the disk's blocks are the source's, too.")
+        more.append(f"{human_bytes(result.shared)} take no room of their own: the disk's blocks are the source's, too.")
     if result.overflow:
         more.append(f"{result.overflow:,} finite values became infinite in the cast to {args.dtype}.")
     more += use_sentences(result.report.get("use_with") or {})

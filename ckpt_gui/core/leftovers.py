@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.target_folder import OLD, PREFIX, SUFFIX, existing_parent
+from ckpt_gui.core.target_folder import MARK, OLD, PREFIX, SUFFIX, existing_parent, machine_mark, shortened
 from ckpt_gui.dataclasses import dataclass
+
+SILENCE = 600  # seconds without a byte after which an export on another machine is taken to be dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,11 @@ class Leftover:
         path: Where it is.
         nbytes: Bytes of the files in it.
         modified: When anything in it was last added or removed, in seconds since 1970.
-        runs: True while the program that made it is still there: it may be in work.
+        runs: True while the program that made it is still there: it may be in work. Of one on another machine nobody
+            here can tell; it is taken to be there while something was written of late.
         is_old: True if it holds what stood at the target before, and not what was being written.
+        target: The name of the folder that the export was to become (its first 100 bytes).
+        process: The number of that program while it runs, else empty.
     """
 
     path: Path
@@ -34,11 +41,8 @@ class Leftover:
     modified: float
     runs: bool
     is_old: bool
-
-    @property
-    def target(self) -> str:
-        """The name of the folder that the export was to become (its first 100 bytes)."""
-        return _parts(self.path.name)[0]
+    target: str = ""
+    process: str = ""
 
 
 def leftovers(folder: Path) -> tuple[Leftover, ...]:
@@ -51,6 +55,20 @@ def leftovers(folder: Path) -> tuple[Leftover, ...]:
 def abandoned(target: Path) -> tuple[Leftover, ...]:
     """Return those beside a target whose program no longer runs."""
     return tuple(found for found in leftovers(existing_parent(target)) if not found.runs)
+
+
+def refuse_busy(target: Path) -> None:
+    """Raise if another program is writing to a folder.
+
+    Raises:
+        CheckpointError: It is; the sentence says which.
+    """
+    wanted = shortened(target.name)
+    for found in leftovers(existing_parent(target)) if existing_parent(target) == target.parent else ():
+        if found.runs and not found.is_old and found.target == wanted:
+            text = f"{safe_text(str(target))} is being written by another export (process {found.process})."
+            fix = "Wait until it has ended, or name another folder."
+            raise CheckpointError("target-refused", text, fix=fix, path=str(target))
 
 
 def remove(found: Leftover) -> None:
@@ -70,25 +88,39 @@ def remove(found: Leftover) -> None:
 
 
 def _look(path: Path) -> Leftover:
-    _, number, is_old = _parts(path.name)
+    name = _parts(path.name)
     try:
         modified = path.lstat().st_mtime
     except OSError:  # removed meanwhile by the one who made it
         modified = 0.0
-    return Leftover(path, _size(path), modified, _runs(number, modified), is_old)
+    nbytes, latest = _size(path)
+    if not name.process.isascii() or not name.process.isdigit():
+        runs = False
+    elif name.machine not in ("", machine_mark()):
+        runs = time.time() - max(latest, modified) < SILENCE
+    else:
+        runs = _runs(name.process, modified)
+    return Leftover(path, nbytes, modified, runs, name.is_old, name.target, name.process if runs else "")
 
 
-def _parts(name: str) -> tuple[str, str, bool]:
-    """Split `.ckpt-gui-NAME-PID-RANDOM[-old].part` into name, number of the process, and whether it is old."""
+class _Name(NamedTuple):
+    target: str
+    process: str  # its number
+    machine: str  # its mark; empty in names that have none
+    is_old: bool
+
+
+def _parts(name: str) -> _Name:
+    """Split `.ckpt-gui-NAME-PID-RANDOM[-old].part`; the random part begins with the mark of a machine."""
     middle = name.removeprefix(PREFIX).removesuffix(SUFFIX)
-    is_old = middle.endswith(OLD)
     words = middle.removesuffix(OLD).rsplit("-", 2)
-    return words[0], words[1] if len(words) == 3 else "", is_old
+    process, last = words[1:] if len(words) == 3 else ("", "")
+    return _Name(words[0], process, last[:MARK] if len(last) == 2 * MARK else "", middle.endswith(OLD))
 
 
 def _runs(number: str, modified: float) -> bool:
-    """True if the process of that number is there and not younger than what it is said to have made."""
-    if os.name == "nt" or not number.isascii() or not number.isdigit():
+    """True if the process of that number works here and is not younger than what it is said to have made."""
+    if os.name == "nt":
         return False
     try:
         os.kill(int(number), 0)
@@ -97,20 +129,24 @@ def _runs(number: str, modified: float) -> bool:
     except OSError:  # it is somebody else's
         pass
     try:
-        return os.stat(f"/proc/{number}").st_ctime <= modified + 1  # numbers are given out again after a restart
-    except OSError:
+        born = os.stat(f"/proc/{number}").st_ctime  # numbers are given out again after a restart
+        state = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except OSError:  # there is no /proc here
         return True
+    return born <= modified + 1 and state not in ("Z", "X")  # killed, and nobody has taken note: it writes no more
 
 
-def _size(path: Path) -> int:
-    total = 0
+def _size(path: Path) -> tuple[int, float]:
+    """Return the bytes of all files in a folder, and when one was last written to."""
+    total, latest = 0, 0.0
     for folder, _, names in os.walk(path):
         for name in names:
             try:
-                total += os.lstat(os.path.join(folder, name)).st_size
+                info = os.lstat(os.path.join(folder, name))
             except OSError:  # removed meanwhile
                 continue
-    return total
+            total, latest = total + info.st_size, max(latest, info.st_mtime)
+    return total, latest
 
 
 def _listed(folder: Path) -> Iterable[Path]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import hashlib
 import os
+import platform
 import secrets
 import shutil
 import stat
@@ -23,7 +25,9 @@ from ckpt_gui.core.remote.address import is_url, redacted
 from ckpt_gui.core.remote.blob import Blob
 from ckpt_gui.core.remote.blocks import BLOCK
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.text import human_bytes
 
+MARK = 6  # hexadecimal digits that stand for a machine in the name of a folder in work
 KEPT = "kept"  # in the place of the process's number: nobody writes to it any more
 PREFIX, SUFFIX, OLD = ".ckpt-gui-", ".part", "-old"
 MARGIN = 16 << 20  # bytes kept free beside what will be written
@@ -73,7 +77,7 @@ def check_target(folder: Path, source: Source, *, overwrite: bool, nbytes: int) 
     free = free_bytes(folder)
     if free < nbytes + MARGIN:
         raise _refused(
-            f"{nbytes + MARGIN:,} bytes are needed at {safe_text(str(parent))}, and {free:,} are free.",
+            f"{human_bytes(nbytes + MARGIN)} are needed at {safe_text(str(parent))}, and {human_bytes(free)} are free.",
             "Free some space or choose another disk.",
         )
 
@@ -171,8 +175,17 @@ def staged(folder: Path, resumed: Path | None = None, keep: Callable[[], bool] =
 
 
 def _hidden(folder: Path, owner: str) -> str:
-    name = folder.name.encode()[:100].decode(errors="ignore")
-    return f"{PREFIX}{name}-{owner}-{secrets.token_hex(4)}{SUFFIX}"
+    return f"{PREFIX}{shortened(folder.name)}-{owner}-{machine_mark()}{secrets.token_hex(3)}{SUFFIX}"
+
+
+def shortened(name: str) -> str:
+    """Return as much of a folder's name as stands in that of its hidden sibling."""
+    return name.encode()[:100].decode(errors="ignore")
+
+
+def machine_mark() -> str:
+    """Return what stands for this machine (or container): numbers of processes mean nothing on another one."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:MARK]
 
 
 def _remove_empty(folders: list[Path]) -> None:

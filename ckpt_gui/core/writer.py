@@ -23,6 +23,7 @@ from ckpt_gui.core.formats.verify import changed_files
 from ckpt_gui.core.journal import NAME as JOURNAL
 from ckpt_gui.core.journal import Journal, clear, fits, head_of, interrupted, refuse_other, with_kept
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.leftovers import refuse_busy
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.out_files import plan_files
@@ -39,6 +40,7 @@ from ckpt_gui.core.target_folder import (
     write_text,
 )
 from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.text import human_bytes
 from ckpt_gui.core.timing import Laps
 from ckpt_gui.dataclasses import dataclass, field, replace
 
@@ -118,6 +120,7 @@ def write_export(
     target = Path(os.path.abspath(folder))
     files, index = plan_files(export)
     needed = sum(f.layout.nbytes for f in files)
+    refuse_busy(target)
     seen = folder_number(target)
     source = export.plan.source
     jobs = make_jobs(export, files, target, sha256=sha256)
@@ -240,8 +243,11 @@ def _write_small_files(part: Path, export: Export, report: Mapping[str, Any], in
 def _disk_error(error: OSError, target: Path, needed: int) -> CheckpointError:
     shown = safe_text(str(target))
     text = f"{shown} could not be written: {error.strerror or error} (nothing was kept there)."
+    free, fix = free_bytes(target), "Check the disk's free space and your permissions."
     if error.errno in _FULL:
-        text += f" {needed:,} bytes are needed and {free_bytes(target):,} are free."
-    return CheckpointError(
-        "target-refused", text, fix="Check the disk's free space and your permissions.", path=str(target)
-    )
+        text += f" {human_bytes(needed)} are needed and {human_bytes(free)} are free."
+    if error.errno == errno.EFBIG:
+        fix = "No file may be as large here: look at `ulimit -f` and at the file system, or write smaller shards."
+    elif error.errno in _FULL and free > needed:
+        fix = "There is space now: look at your quota, and at the number of files that there may be (`df -i`)."
+    return CheckpointError("target-refused", text, fix=fix, path=str(target))

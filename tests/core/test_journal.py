@@ -130,6 +130,19 @@ def test_a_changed_source_is_refused(begun: Path, folder: Path, tmp_path: Path) 
     assert begun.exists()
 
 
+def test_a_source_whose_time_was_set_back_is_refused(begun: Path, folder: Path, tmp_path: Path) -> None:
+    path = folder / "consolidated.00.pth"
+    before = path.stat()
+    raw = bytearray(path.read_bytes())
+    raw[-300] ^= 1
+    path.write_bytes(raw)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with pytest.raises(CheckpointError, match="has changed since"):
+        export_to(folder, tmp_path / "out", resume=True)
+    assert begun.exists()
+
+
 def test_nothing_to_resume_is_no_fault(folder: Path, tmp_path: Path) -> None:
     assert export_to(folder, tmp_path / "out", resume=True).resumed == 0
     assert sorted(os.listdir(tmp_path)) == ["in", "out"]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.leftovers import abandoned, leftovers, remove
-from ckpt_gui.core.target_folder import staged
+from ckpt_gui.core.leftovers import abandoned, leftovers, refuse_busy, remove
+from ckpt_gui.core.target_folder import machine_mark, staged
 
 DEAD = 99_999_999
 
@@ -71,3 +71,37 @@ def test_of_a_killed_process_they_can_be_removed(tmp_path: Path) -> None:
     assert time.time() - found.modified < 3600
     remove(found)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc")
+def test_a_killed_process_that_nobody_has_taken_note_of_runs_no_more(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    made(tmp_path, f".ckpt-gui-out-{child.pid}-{machine_mark()}abc123.part")
+    assert leftovers(tmp_path)[0].runs
+    child.kill()
+    while Path(f"/proc/{child.pid}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    assert not leftovers(tmp_path)[0].runs, "it is a zombie: it is not waited for yet"
+    child.communicate()
+    assert not leftovers(tmp_path)[0].runs
+
+
+def test_of_another_machine_nobody_can_tell_but_by_what_is_written(tmp_path: Path) -> None:
+    part = made(tmp_path, f".ckpt-gui-out-{DEAD}-{'0' * 6}abc123.part", 8)
+    [found] = leftovers(tmp_path)
+    assert (found.runs, found.process) == (True, str(DEAD))
+    for path in (part / "model.safetensors", part):
+        os.utime(path, (1000, 1000))
+    assert not leftovers(tmp_path)[0].runs
+    os.utime(part / "model.safetensors")
+    assert leftovers(tmp_path)[0].runs, "a file of it grows"
+
+
+def test_two_exports_do_not_go_to_one_folder(tmp_path: Path) -> None:
+    refuse_busy(tmp_path / "out")
+    refuse_busy(tmp_path / "absent" / "out")
+    with staged(tmp_path / "out"):
+        refuse_busy(tmp_path / "other")
+        with pytest.raises(CheckpointError, match=f"by another export .process {os.getpid()}"):
+            refuse_busy(tmp_path / "out")
+    refuse_busy(tmp_path / "out")

@@ -114,8 +114,8 @@ def test_room(tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(10**9, 0, 50_000_000))
     check_target(tmp_path / "out", source, overwrite=False, nbytes=1000)
     message = refused(tmp_path / "out", source, nbytes=60_000_000)
-    assert "76,777,216 bytes are needed" in message
-    assert "50,000,000 are free" in message
+    assert "73.2 MiB are needed" in message
+    assert "47.7 MiB are free" in message
     monkeypatch.setattr("os.access", lambda *_: False)
     assert "may not be written" in refused(tmp_path / "out", source)
 
