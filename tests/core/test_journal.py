@@ -134,7 +134,7 @@ def test_a_source_whose_time_was_set_back_is_refused(begun: Path, folder: Path, 
     path = folder / "consolidated.00.pth"
     before = path.stat()
     raw = bytearray(path.read_bytes())
-    raw[-300] ^= 1
+    raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
