@@ -64,7 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON (schema 1); - is standard output")
     parser.add_argument("--report", metavar="FILE", type=report_file, help="write a report (html, md, json, sarif)")
     parser.add_argument(
-        "--budget", metavar="BYTES", type=size, help="compare values only as far as it takes no more, such as 10GB"
+        "--budget",
+        metavar="BYTES",
+        type=size,
+        help="read no more than this for values, such as 10GB; what does not fit is left out",
     )
     parser.add_argument("-j", "--jobs", metavar="N", type=threads, default=2, help="threads that compare (2), or all")
 

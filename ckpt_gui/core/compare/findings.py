@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ckpt_gui.core.compare.result import Comparison, Row, State, Stored
+from ckpt_gui.core.compare.result import HELP, Comparison, Row, State, Stored
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
@@ -114,8 +114,7 @@ def _renamed(rows: Sequence[Row], name: str) -> Finding:
 
 def _unread(rows: Sequence[Row], _name: str) -> Finding:
     text = f"The values of {plural(len(rows), 'tensor')} were not compared: {rows[0].note.rstrip('.')}."
-    fix = "Raise --budget, or give head counts with --config or --heads."
-    return Finding("values-unchecked", "info", text, _keys(rows), fix)
+    return Finding("values-unchecked", "info", text, _keys(rows), HELP.get(rows[0].note))
 
 
 def diff_findings(compared: Comparison) -> tuple[Finding, ...]:

@@ -48,6 +48,15 @@ WORDS: dict[State, str] = {
     "fits": "of the same name, shape and type",
     "equal": "equal byte for byte",
 }
+# Why values were not compared, where no error says it, and what helps.
+STOPPED = "the comparison was stopped"
+BUDGET = "more than the budget allows"
+HEADS = "the head counts of one of the two are not known"
+HELP: Mapping[str, str] = {
+    STOPPED: "Run it again to its end.",
+    BUDGET: "Raise --budget.",
+    HEADS: "Give head counts with --config or --heads.",
+}
 
 
 @dataclass(frozen=True, slots=True)

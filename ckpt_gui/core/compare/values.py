@@ -16,7 +16,7 @@ from ckpt_gui.core.compare.measure import measure
 from ckpt_gui.core.compare.orders import corners_agree, orders
 from ckpt_gui.core.compare.pairing import Sides, rotary
 from ckpt_gui.core.compare.places import SAME_BYTES, find_places
-from ckpt_gui.core.compare.result import Row, Side
+from ckpt_gui.core.compare.result import BUDGET, HEADS, STOPPED, Row, Side
 from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.dtypes import num_bytes
 from ckpt_gui.core.errors import Cancelled, CheckpointError
@@ -25,9 +25,6 @@ from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.dataclasses import dataclass, field
 
 COMPARED = ("fits", "dtype", "renamed", "vocab", "untied", "tied")  # states that values can tell more of
-STOPPED = "the comparison was stopped"
-BUDGET = "more than the budget allows"
-HEADS = "the head counts of one of the two are not known"
 Progress = Callable[[str, int, int], None]
 Found = Callable[[int, Row], None]
 
@@ -99,10 +96,11 @@ class _Work:
         for i, row in enumerate(rows):
             if row.state not in COMPARED or (row.state == "tied" and a.tied and b.tied):  # known to be a copy
                 continue
-            total += 2 * _size(row)
-            if wanted.budget is not None and total > wanted.budget:
+            cost = 2 * _size(row)
+            if wanted.budget is not None and total + cost > wanted.budget:
                 self.rows[i] = row.replace(state="unread", note=BUDGET)
             else:
+                total += cost
                 self.waiting.append(i)
         self.meter = _Meter(sum(_size(rows[i]) for i in self.waiting), wanted.progress)
 

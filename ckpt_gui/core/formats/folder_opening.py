@@ -76,6 +76,8 @@ def _open_shard(folder: str, request: Request, name: str) -> Part | CheckpointEr
     try:
         return open_part(join(folder, name), name, salvage=request.salvage)
     except CheckpointError as error:
+        if error.code == "unreachable" and "(404)" not in error.message:
+            raise  # it is there: what a server refuses is not lost
         return error
 
 

@@ -108,7 +108,7 @@ def with_named(folder: str, named: Sequence[str], names: Iterable[str]) -> list[
     listed = list(names)
     if store_for(folder).lists:
         return listed
-    found = [*listed, *_found(folder, [name for name in named if name not in listed])]
+    found = [*listed, *_found(folder, [name for name in named if name not in listed], all_wanted=True)]
     current().listings[folder] = tuple(sorted(found))
     return found
 
@@ -135,9 +135,13 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _found(folder: str, names: Sequence[str]) -> list[str]:
-    """Return those of some names that a server without lists has; what came with the answers is kept for who opens."""
-    ready, first = current().ready, []
+def _found(folder: str, names: Sequence[str], *, all_wanted: bool = False) -> list[str]:
+    """Return those of some names that a server without lists has; what came with the answers is kept for who opens.
+
+    Raises:
+        CheckpointError: One of them is refused, where all are wanted; or nothing else is there.
+    """
+    ready, failed = current().ready, dict[str, CheckpointError]()
 
     def look(name: str) -> bool:
         where = join(folder, name)
@@ -146,13 +150,13 @@ def _found(folder: str, names: Sequence[str]) -> list[str]:
         except CheckpointError as error:
             if error.code not in ("unreachable", "not-a-checkpoint"):
                 raise
-            first.append(error)
+            failed[name] = error
             return False
         return True
 
     looked = zip(names, side_by_side(look, names), strict=True)
     found = [name for name, there in looked if there]
-    refused = next((e for e in first if "(404)" not in e.message), None)
-    if not found and refused is not None:
+    refused = next((failed[name] for name in names if name in failed and "(404)" not in failed[name].message), None)
+    if refused is not None and (all_wanted or not found):
         raise refused
     return found

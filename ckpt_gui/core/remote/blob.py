@@ -159,7 +159,8 @@ def tried_all(url: str, spans: Sequence[tuple[int, int] | None], works: Sequence
                 break
             except Fault as fault:
                 watch.count(1, 0)
-                if not fault.retry or attempt == TRIES - 1 or fault.after > MAX_PAUSE:
+                may_help = fault.retry or (fault.restart and span is not None)
+                if not may_help or attempt == TRIES - 1 or fault.after > MAX_PAUSE:
                     raise fault.sentence(url, *(span or ())) from fault
                 _pause(max(pause * random.uniform(1, 1.5), fault.after), watch)
                 pause *= 2

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.remote.address import shown
+from ckpt_gui.core.remote.address import has_secret, shown
 
 LATER = "Try again later; what was read so far is not kept."
 NETWORK = "Look at the connection and the address, then open it again."
 SIGN_IN = (
-    "Sign in the way its own tools do (HF_TOKEN or `hf auth login`, AWS_PROFILE or ~/.aws, an ssh agent), or use an "
-    "address that is signed."
+    "Sign in the way its own tools do (HF_TOKEN or `hf auth login`, AWS_PROFILE or ~/.aws, ~/.netrc, an ssh agent), or "
+    "use an address that is signed."
 )
+WRONG_WORD = "Look at both; in an address, what is neither letter nor figure is written as %40 for @ and the like."
 DOWNLOAD = "Download it first, such as with `curl -L -O ADDRESS`, and open the copy."
 CHANGED = "Open it again to read it as it is now."
 # status of an answer → what happened, what to do, whether another try may help
@@ -41,6 +42,7 @@ class Fault(Exception):
         what: What the server did, as the end of a sentence that begins with it.
         fix: What the user can do.
         retry: True if another try may help.
+        restart: True if another try may help where the file has been read already: the server is being started again.
         after: Seconds that the server asks to be left alone.
         code: Code of the finding.
         status: Status of the answer, 0 if there was none.
@@ -52,6 +54,7 @@ class Fault(Exception):
         fix: str = NETWORK,
         *,
         retry: bool = False,
+        restart: bool = False,
         after: float = 0.0,
         code: str = "unreachable",
         status: int = 0,
@@ -59,12 +62,16 @@ class Fault(Exception):
         """Keep the parts."""
         super().__init__(what)
         self.what, self.fix, self.retry, self.after, self.code, self.status = what, fix, retry, after, code, status
+        self.restart = restart
 
     def sentence(self, url: str, start: int | None = None, end: int | None = None) -> CheckpointError:
         """Return the error for a file, and for the bytes of it that were asked for."""
         part = f" (bytes {start:,} to {end:,})" if start is not None and end is not None else ""
-        text = f"{shown(url)} cannot be read{part}: the server {self.what}."
-        return CheckpointError(self.code, text, fix=self.fix, path=url, offset=start)
+        what, fix = self.what, self.fix
+        if self.status in (401, 403) and has_secret(url):
+            what, fix = f"refuses the name and password, or the signature, in the address ({self.status})", WRONG_WORD
+        text = f"{shown(url)} cannot be read{part}: the server {what}."
+        return CheckpointError(self.code, text, fix=fix, path=url, offset=start)
 
 
 def of_status(status: int, after: float = 0.0) -> Fault:

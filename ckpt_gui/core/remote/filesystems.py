@@ -235,6 +235,10 @@ def _fault_of(error: Exception) -> Fault:
     if name in ("BadHostKeyException", "SSHException", "AuthenticationException"):
         what = f"does not let you in by SSH ({safe_text(_plain(error), 160)})"
         return Fault(what, "Log in once with `ssh`, so that its key is known and the agent has yours; then try again.")
+    if isinstance(error, ConnectionRefusedError) or name == "NoValidConnectionsError":
+        return Fault("refuses the connection: nothing listens there", restart=True)
+    if isinstance(error, ValueError):
+        return Fault(f"can not be asked for that ({safe_text(_plain(error), 160)})", "Look at the address.")
     if isinstance(error, (TimeoutError, ConnectionError)) or "Timeout" in name or "Connect" in name:
         return Fault(f"did not answer ({name})", retry=True)
     return Fault(f"failed ({name}: {safe_text(_plain(error), 160)})", LATER)

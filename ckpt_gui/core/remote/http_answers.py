@@ -157,10 +157,12 @@ def lost(error: OSError | http.client.HTTPException | ValueError) -> Fault:
         return Fault("was not found: its name is not known (DNS)")
     if isinstance(error, ssl.SSLCertVerificationError):
         return Fault(f"shows a certificate that is not trusted ({safe_text(error.verify_message, 120)})")
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return Fault("does not speak https at this port", "Write http:// in the address, or another port.")
     if isinstance(error, TimeoutError):
         return Fault("did not answer in time", retry=True)
     if isinstance(error, ConnectionRefusedError):
-        return Fault("refuses the connection: nothing listens there")
+        return Fault("refuses the connection: nothing listens there", restart=True)
     if isinstance(error, http.client.IncompleteRead):
         return Fault(f"broke off after {len(error.partial):,} bytes", retry=True)
     if isinstance(error, OSError):

@@ -11,6 +11,7 @@ import pytest
 
 from ckpt_gui.core.casts import cast
 from ckpt_gui.core.compare import STATES, Comparison, Row, compare, opened_sides, side_of_plan
+from ckpt_gui.core.compare.findings import diff_findings
 from ckpt_gui.core.dtypes import BY_NAME as BY_SHORT
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.formats import open_checkpoint
@@ -327,6 +328,11 @@ def test_a_budget() -> None:
     found = compare(side_of_plan(plan), side_of_plan(plan), values=True, budget=20_000)
     assert set(found.counts) == {"equal", "unread"}
     assert found.same is None
+    read = sum(2 * row.a.entry.output.nbytes for row in found.rows if row.state == "equal" and row.a and row.a.entry)
+    left_out = [row.a.entry.output.nbytes for row in found.rows if row.state == "unread" and row.a and row.a.entry]
+    assert read <= 20_000 < read + 2 * min(left_out), "what still fits is compared, whatever stands before it"
+    [told] = [f for f in diff_findings(found) if f.code == "values-unchecked"]
+    assert told.fix == "Raise --budget."
 
 
 def test_heads_that_nobody_knows() -> None:

@@ -7,16 +7,17 @@ import socket
 import time
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.remote import blob, connections, http_answers
+from ckpt_gui.core.remote import blob, connections, http, http_answers
 from ckpt_gui.core.remote.faults import Fault
 from tests import builders
-from tests.core.models import stored
+from tests.core.models import config, save_shards, state, stored
 
 TENSORS = {"a.weight": np.arange(400_000, dtype=np.float32), "b.weight": np.full((8, 3), 7, np.float32)}
 
@@ -194,6 +195,60 @@ def test_a_folder_that_asks_for_a_sign_in(server) -> None:
     server.misbehave("401", where="")
     with pytest.raises(CheckpointError, match=r"asks for a sign-in \(401\)"):
         open_checkpoint(f"{server.url}/m")
+
+
+@pytest.mark.parametrize("fault", ["401", "403"])
+def test_a_wrong_password_in_the_address_is_told_and_not_shown(server, url: str, fault: str) -> None:
+    server.misbehave(fault)
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(url.replace("http://", "http://me:hunter2@"))
+    assert f"refuses the name and password, or the signature, in the address ({fault})" in caught.value.message
+    assert "hunter2" not in f"{caught.value.message} {caught.value.fix}"
+
+
+def test_https_where_http_is_spoken(server, url: str) -> None:
+    with pytest.raises(CheckpointError, match="does not speak https at this port") as caught:
+        open_checkpoint(url.replace("http://", "https://"))
+    assert "http://" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize("fault", ["whole_large", "403", "503"])
+def test_a_shard_that_the_server_refuses_is_not_lost(tmp_path: Path, server, serve, fault: str) -> None:
+    save_shards(tmp_path / "m", state(), 3, config=config())
+    url = serve(tmp_path / "m")
+    server.misbehave(fault, where="model-00002-of-00003.safetensors")
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(f"{url}/model.safetensors.index.json")
+    assert caught.value.code == "unreachable"
+    assert "model-00002-of-00003.safetensors cannot be read" in caught.value.message
+
+
+def test_the_file_that_was_named_is_named(tmp_path: Path, server, serve) -> None:
+    save_shards(tmp_path / "m", state(), 3, config=config())
+    url = serve(tmp_path / "m")
+    server.misbehave("401", where="")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors\.index\.json cannot be read"):
+        open_checkpoint(f"{url}/model.safetensors.index.json")
+
+
+def test_a_server_that_is_started_again_is_waited_for(server, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, left = http.HttpStore._request, [0]
+
+    def refused(self: object, *args: object, **options: object) -> object:
+        if left[0]:
+            left[0] -= 1
+            raise http_answers.lost(ConnectionRefusedError())
+        return real(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(http.HttpStore, "_request", refused)
+    monkeypatch.setattr(blob, "FIRST_PAUSE", 0.0)
+    with open_checkpoint(url) as source:
+        left[0] = 3
+        assert source.read(source.refs[0]) == TENSORS["a.weight"].tobytes()
+        assert left == [0]
+    left[0] = 1
+    with pytest.raises(CheckpointError, match="refuses the connection"):
+        open_checkpoint(url)
 
 
 def test_a_signed_redirect_that_ran_out_is_asked_for_anew(server, url: str) -> None:
