@@ -206,7 +206,9 @@ def test_rows_from_the_command_line_are_measured_and_kept(tmp_path: Path, capsys
 def test_an_export_beside_cp_leaves_nothing_behind(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "mini", oracles=tmp_path / "none")
     race = next(race for race in exports(bench) if race.name == "export-pth")
-    two = type(race)(race.name, race.tasks[:2], race.aims, race.prepare)
+    two = type(race)(
+        race.name, tuple(task for task in race.tasks if task.name in ("ours", "cp")), race.aims, race.prepare
+    )
     [samples] = run(two, 1, 60).rounds
     assert samples["ours"]["damaged"] == 0
     assert samples["cp"]["sync"] < samples["cp"]["wall"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.lines import Line, Spread
-from tests.bench.results import NAME, about, compared, keep, kept, records, this_machine, this_version
+from tests.bench.results import NAME, about, compared, keep, kept, records, sizes, this_machine, this_version
 
 TIME = Line("open/time", "open", "s", "ratio", 0.5, Spread(0.4, 0.38, 0.44), 1.0, 2.5, (1.0, 2.0), (40.0, 200.0), 3)
 SIZE = Line("size/8B", "size", "MiB", "more", 10.0, Spread(2.0, 1.0, 3.0), 50.0, 48.0, (1.0, 1.0), (50.0, 48.0), 3)
@@ -27,6 +27,7 @@ def test_what_was_kept_comes_back_as_it_was(tmp_path: Path) -> None:
     keep(tmp_path, "1b", [TIME, missing, SIZE], "1")
     assert kept(records(tmp_path, "1b")) == [TIME, missing, SIZE]
     assert kept([]) == records(tmp_path, "tiny") == []
+    assert sizes(tmp_path) == ["1b"]
     assert "Version 1, size 1b" in about(records(tmp_path, "1b")[0])
 
 

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--deep", action="store_true", help="read every byte: compare checksums, and judge the values of each weight"
     )
     parser.add_argument(
-        "-j", dest="workers", metavar="N", type=threads, default=2, help="threads of --deep (2), or all"
+        "-j", "--jobs", dest="workers", metavar="N", type=threads, default=2, help="threads of --deep (2), or all"
     )
     add_model_options(parser)
 

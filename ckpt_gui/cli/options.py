@@ -36,8 +36,11 @@ def count(text: str) -> int:
 
 def threads(text: str) -> int:
     """Read how many threads are wanted: a number, or `all` for as many as there are cores."""
-    if text != "all":
-        return count(text)
+    if text.lower() != "all":
+        try:
+            return count(text)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error}, and not `all`") from error
     from ckpt_gui.core.cores import every_core
 
     return every_core()

@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out.add_argument("--plot", metavar="FILE", type=plot_file, help="draw them, as .svg, .png or .pdf")
     out.add_argument("--dark", action="store_true", help="draw on a dark ground")
-    parser.add_argument("-j", dest="workers", metavar="N", type=threads, default=2, help="threads (2), or all")
+    parser.add_argument(
+        "-j", "--jobs", dest="workers", metavar="N", type=threads, default=2, help="threads (2), or all"
+    )
     parser.add_argument("--no-cache", action="store_true", help="read all bytes again, whatever is known of the file")
     add_model_options(parser)
 

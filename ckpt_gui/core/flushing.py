@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from ckpt_gui.core.meter import Meter
 
-_EVERY = 0.1  # seconds between two times that the disk is asked for what there is
+EVERY = 0.1  # seconds between two times that the disk is asked for what there is
 _TICK = 0.1  # seconds after which a cancel is heard
 
 
@@ -47,7 +47,7 @@ def flushing(fd: int, meter: Meter) -> Iterator[None]:
 def _flush(fd: int, written: threading.Event, meter: Meter) -> None:
     sync = getattr(os, "fdatasync", os.fsync)
     try:
-        while not written.wait(_EVERY):
+        while not written.wait(EVERY):
             sync(fd)
         os.fsync(fd)
     except OSError:

@@ -23,7 +23,7 @@ from tests.bench.lines import Line, lines
 from tests.bench.profiling import profile
 from tests.bench.pythons import ORACLES
 from tests.bench.race import Race, Result, run
-from tests.bench.results import TOLERANCE, about, compared, keep, kept, records, this_version
+from tests.bench.results import TOLERANCE, about, compared, keep, kept, records, sizes, this_version
 from tests.bench.rows import fits, races
 from tests.bench.shapes import SHAPES
 from tests.bench.table import markdown, plain
@@ -39,17 +39,29 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--rows", nargs="*", default=[], metavar="NAME", help="only these: names, beginnings, or open-*"
     )
     parser.add_argument("--list", action="store_true", help="print the names of all rows")
-    parser.add_argument("--quick", action="store_true", help="smaller files, fewer rounds, no rows that take minutes")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="smaller files (the aims are for large ones), fewer rounds",
+    )
     parser.add_argument("--size", choices=SHAPES, help=f"of the model, {SIZE} unless the disk has no room for it")
-    parser.add_argument("--runs", type=int, help=f"rounds of each race at most, {RUNS}")
-    parser.add_argument("--patience", type=float, help=f"seconds after which a race begins no round, {PATIENCE:.0f}")
-    parser.add_argument("--workers", default="2", help="threads of ours")
+    parser.add_argument("--runs", type=int, help=f"rounds of each race at most (default: {RUNS})")
+    parser.add_argument("--patience", type=float, help=f"seconds after which no round begins (default: {PATIENCE:.0f})")
+    parser.add_argument("--workers", default="2", help="threads of ours (default: 2)")
     parser.add_argument(
         "--oracles", type=Path, default=ORACLES, metavar="PYTHON", help="interpreter that has the peers"
     )
-    parser.add_argument("--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench")
-    parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="times as much as before that is worse")
-    parser.add_argument("--kept", action="store_true", help="measure nothing, print what was kept")
+    parser.add_argument(
+        "--folder", type=Path, default=platformdirs.user_cache_path("ckpt_gui") / "bench",
+        help="where files and results are kept (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help="what is told as worse (%(default)s times)",
+    )
+    parser.add_argument("--kept", action="store_true", help="measure nothing, print what was kept (of --size)")
     parser.add_argument("--markdown", action="store_true", help="print the table for the README")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="and once more under py-spy, for speedscope")
@@ -71,12 +83,15 @@ def main(words: Sequence[str] | None = None) -> int:
         keep(args.folder, size, _measured(bench, args), this_version())
     found = records(args.folder, size)
     if not found:
-        _say(f"Nothing was kept in {args.folder} of the size {size}.")
+        others = f" There is {', '.join(sizes(args.folder))}: name it with --size." if sizes(args.folder) else ""
+        _say(f"Nothing was kept in {args.folder} of the size {size}.{others}")
         return 1
     shown = found if args.kept else found[-1:]
     table = [line for line in kept(shown) if fits(line.name.partition("/")[0], args.rows)]
     print(_printed(table, args))
     _say(about(found[-1]))
+    if size != SIZE:
+        _say(f"The aims are meant for {SIZE}: with smaller files, what it takes to start weighs more.")
     for sentence in compared(found, table, args.tolerance):
         _say(sentence)
     return 0

@@ -15,8 +15,14 @@ from tests.bench.telling import Job, run_named
 AGAIN = 7  # times that a checkpoint is opened once all is imported
 
 
-def export(source: str, folder: str, layout: str, workers: str, dtype: str = "keep") -> dict[str, float]:
-    """Export with our writer; tell the seconds of its phases, and of waiting for the disk (`sync`)."""
+def export(
+    source: str, folder: str, layout: str, workers: str, dtype: str = "keep", disk: str = ""
+) -> dict[str, float]:
+    """Export with our writer; tell the seconds of its phases, and of waiting for the disk (`sync`).
+
+    With `late` the disk begins when all is written, and not meanwhile.
+    """
+    from ckpt_gui.core import flushing
     from ckpt_gui.core.export import Target
     from ckpt_gui.core.formats import open_checkpoint
     from ckpt_gui.core.normalise import understand
@@ -24,6 +30,8 @@ def export(source: str, folder: str, layout: str, workers: str, dtype: str = "ke
     from ckpt_gui.core.writer import write_export
 
     synced = time_of_sync()
+    if disk == "late":
+        flushing.EVERY = 1e6
     with open_checkpoint(source) as opened:
         result = write_export(retarget(understand(opened), Target(layout, dtype=dtype)), folder, workers=int(workers))
     return {**result.phases, "sync": sum(synced), "nbytes": result.nbytes, "shared": result.shared}

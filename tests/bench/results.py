@@ -61,11 +61,20 @@ def keep(folder: Path, size: str, table: Sequence[Line], now: str) -> None:
 
 def records(folder: Path, size: str) -> list[Record]:
     """Return the runs that were kept at a size, oldest first."""
+    return [record for record in _all(folder) if record["size"] == size]
+
+
+def sizes(folder: Path) -> list[str]:
+    """Return the sizes at which runs were kept."""
+    return sorted({record["size"] for record in _all(folder)})
+
+
+def _all(folder: Path) -> list[Record]:
     file = folder / NAME
     if not file.exists():
         return []
     found = [json.loads(text) for text in file.read_text(encoding="utf-8").splitlines()]
-    return [record for record in found if record.get("form") == FORM and record["size"] == size]
+    return [record for record in found if record.get("form") == FORM]
 
 
 def about(record: Record) -> str:

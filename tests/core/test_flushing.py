@@ -39,7 +39,7 @@ def test_it_is_on_the_disk_at_the_end(fd: int, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.skipif(not hasattr(os, "fdatasync"), reason="the system has no such call")
 def test_it_is_asked_for_meanwhile(fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = threading.Event()
-    monkeypatch.setattr(module, "_EVERY", 0.001)
+    monkeypatch.setattr(module, "EVERY", 0.001)
     monkeypatch.setattr(os, "fdatasync", lambda _: asked.set())
     with flushing(fd, Meter(8)):
         assert asked.wait(60)
@@ -62,7 +62,7 @@ def test_a_failing_disk_stops_the_work_and_is_told(fd: int, monkeypatch: pytest.
     def fail(_: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(module, "_EVERY", 0.001)
+    monkeypatch.setattr(module, "EVERY", 0.001)
     for name in ("fsync", "fdatasync"):
         monkeypatch.setattr(os, name, fail, raising=False)
     meter = Meter(8)
