@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, remove
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ckpt_gui.core.journal import Interrupted
     from ckpt_gui.gui.main_window import MainWindow
 
+LATER_MS = 1_000  # what is imported for it would keep the checkpoint from being painted
 CUT = 100  # bytes of a target's name that are in the name of what it leaves
 
 
@@ -39,11 +40,23 @@ class LeftoverNotices(QObject):
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
+        self._opened = ""
+        self._later = QTimer(self, singleShot=True, interval=LATER_MS)
+        self._later.timeout.connect(lambda: self.look(self._opened))
 
     @property
     def _window(self) -> MainWindow:
         """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
         return cast("MainWindow", self.parent())
+
+    def look_beside(self, opened: str) -> None:
+        """Look beside a checkpoint once it is shown."""
+        self._opened = opened
+        self._later.start()
+
+    def stop(self) -> None:
+        """Look no more beside a checkpoint that is closed."""
+        self._later.stop()
 
     def look(self, opened: str | None = None) -> None:
         """Look beside an opened checkpoint, or beside the targets of late."""

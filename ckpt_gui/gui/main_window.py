@@ -266,7 +266,7 @@ class MainWindow(QMainWindow):
                 state, _, _ = state_of(snapshot.plan, snapshot.export)
                 self.settings.note_recent(path, snapshot.overview.nbytes, state)
             if os.path.exists(path):
-                self.leftovers.look(path)
+                self.leftovers.look_beside(path)
             was_listed = self.pages.currentWidget() is self.page_tabs
             self._show_page(self.page_tabs)
             if not was_listed:
@@ -281,6 +281,7 @@ class MainWindow(QMainWindow):
         """Let go of what belongs to the checkpoint that was open."""
         self._entered = False
         self.commands.drop_dialog()
+        self.leftovers.stop()
         self.watch.watch(())
         for name in ("changed", "listed", "doubt"):
             self.notices.dismiss(name)

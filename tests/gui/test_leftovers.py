@@ -95,7 +95,7 @@ def test_they_are_found_beside_what_is_opened(window: MainWindow, qtbot: QtBot, 
     leave(folder, name="inside")
     with qtbot.waitSignal(window.settled):
         window.open_path(str(folder))
-    settled(window, qtbot)
+    qtbot.waitUntil(lambda: "leftovers" in window.notices.by_name)
     assert window.notices.text("leftovers").startswith("2 exports were killed before their end and left 5.86 KiB in ")
 
 
@@ -159,7 +159,7 @@ def test_an_interrupted_export_is_resumed(
     settled(window, qtbot)
     window.notices.by_name["leftovers"].buttons["Resume"].click()
     qtbot.waitUntil(lambda: window.session.snapshot is not None)
-    settled(window, qtbot)
+    qtbot.waitUntil(lambda: "leftovers" in window.notices.by_name)
     window.notices.by_name["leftovers"].buttons["Resume"].click()
     dialog = window.commands.dialog
     assert dialog is not None
