@@ -130,6 +130,7 @@ class JobManager(QObject):
     Attributes:
         command: Returns the command that repeats what the user is doing, for reports of errors.
         workers: Threads that a job may use for reading and calculating.
+        is_open: False once everything was shut down.
 
     Signals:
         started(job): It is there, and waits for a thread.
@@ -159,6 +160,7 @@ class JobManager(QObject):
         self._live: dict[Job, _Ears] = {}
         self.command: Callable[[], str] = str
         self.workers = WORKERS
+        self.is_open = True
 
     def start(
         self,
@@ -229,6 +231,7 @@ class JobManager(QObject):
 
     def shutdown(self) -> None:
         """Cancel everything, wait until the threads are done, and let go of results that came too late."""
+        self.is_open = False
         for job in self.running():
             self.cancel(job, silently=True)
         for pool in self._pools.values():

@@ -44,7 +44,8 @@ class LettingGo(QObject):
 
     def _go_on(self) -> None:
         old, self._old = self._old, []
-        self._jobs.start(self.tr("Making room"), lambda _: free(old), lambda _: None, lambda _: None, quiet=True)
+        if self._jobs.is_open:
+            self._jobs.start(self.tr("Freeing memory"), lambda _: free(old), lambda _: None, lambda _: None, quiet=True)
 
 
 def free(things: list[object]) -> None:

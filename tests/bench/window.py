@@ -65,7 +65,7 @@ def _scenes(bench: Bench) -> Iterator[Scene]:
         words = (str(files.hf), str(files.twin)) if name == "compare" else (str(files.hf),)
         yield Scene(name, f"{name}, {bench.size}", words, files.make_twin if name == "compare" else files.make_hf)
     for size in ("100k",) if bench.quick else ("100k", "500k"):
-        for name, things in (("many", "tensors"), ("keys", "keys")):
+        for name, things in (("many", "tensors"), ("keys", "keys"), ("replaced", "tensors, opened twice and closed")):
             title = f"{count(size):,} {things}"
             yield Scene(name, title, (str(files.wide(size)),), partial(files.make_wide, size), size)
 

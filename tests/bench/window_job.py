@@ -130,6 +130,15 @@ def many(clock: Clock, window: MainWindow, path: str) -> None:
     clock.run("compare names", lambda: page.start(path, False), lambda: not page.job.running, 0.2)
 
 
+def replaced(clock: Clock, window: MainWindow, path: str) -> None:
+    """Open very many tensors, the same once more in their place, and close them."""
+    opened(clock, window, path)
+    clock.run("open again, to the rows of the index", lambda: window.open_path(path), lambda: window.session.listing)
+    clock.run("open again, to the plan", lambda: None, lambda: window.session.snapshot is not None)
+    clock.run("after opening again, nothing asked for", lambda: None, lambda: True, 1.5)
+    clock.run("close", window.commands.close_checkpoint, lambda: True, 1.5)
+
+
 def keys(clock: Clock, window: MainWindow, path: str) -> None:
     """Look at very many keys in every mode: turn, type, unfold, scroll, walk, select and copy."""
     opened(clock, window, path)
@@ -181,6 +190,7 @@ SCENES: dict[str, Callable[..., None]] = {
     "export": export,
     "many": many,
     "keys": keys,
+    "replaced": replaced,
 }
 
 

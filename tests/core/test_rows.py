@@ -10,8 +10,8 @@ from ckpt_gui.core.diff import (
     Row,
     Rows,
     in_state,
+    kinds_of,
     names_of,
-    outlines_of,
     path_of,
     paths_of,
     row_of,
@@ -65,7 +65,11 @@ def test_what_is_known_of_rows_is_that_of_each(diff: Diff) -> None:
                 [every[n].key for n in numbers],
                 [every[n].expected for n in numbers],
             )
-            assert outlines_of(found, numbers) == outlines_of([every[n] for n in numbers], range(len(numbers)))
+            kinds, outlines = kinds_of(found, numbers)
+            shown = [every[n] for n in numbers]
+            assert [outlines[kind].type_name for kind in kinds] == [row.type_name for row in shown]
+            assert [outlines[kind].shape for kind in kinds] == [row.shape or row.expected_shape for row in shown]
+            assert [outlines[kind].file for kind in kinds] == [row.file if row.is_stored else None for row in shown]
         for row in every:
             if row.ref is not None:
                 assert row_of(found, row.ref) == row

@@ -67,3 +67,18 @@ def test_large_ones_go_in_a_job_and_small_ones_at_once(qtbot: QtBot, monkeypatch
     qtbot.waitUntil(lambda: not jobs.running())
     assert len(begun) == 1
     jobs.shutdown()
+
+
+def test_no_job_begins_after_the_end(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letting_go, "LISTED_FROM", 100)
+    monkeypatch.setattr(letting_go, "WAIT_MS", 0)
+    jobs = JobManager()
+    begun: list[object] = []
+    jobs.started.connect(begun.append)
+    going, large = LettingGo(jobs), index(200)
+    seen = weakref.ref(large)
+    going.take(large)
+    del large
+    jobs.shutdown()
+    qtbot.waitUntil(lambda: seen() is None)
+    assert begun == []

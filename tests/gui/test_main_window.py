@@ -23,6 +23,7 @@ from ckpt_gui.gui.panels.error_panel import error_words
 from ckpt_gui.gui.panels.help_dialogs import AboutDialog, LegendDialog
 from ckpt_gui.gui.panels.parts import ElidedLabel
 from ckpt_gui.gui.panels.tool_bar import tensors_to_fix
+from ckpt_gui.gui.panels.what_card import WhatCard
 from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.windows import Windows
@@ -394,6 +395,21 @@ def test_a_large_checkpoint_is_planned_in_a_job(
     assert window.session.snapshot is not None
     decisions = window.session.snapshot.decisions
     assert (decisions.target.layout, decisions.policy.tie) == ("torchtune", "keep"), "no decision is lost on the way"
+
+
+def test_docks_come_after_the_tree_and_not_if_it_is_closed_before(qtbot: QtBot, qapp: QApplication) -> None:
+    window = make_window(qtbot, qapp)
+    window.session.publish(snapshot_of(source()))
+    assert window.tree_panel.isVisible()
+    assert not window.docks["inspector"].isVisible()
+    assert not window.checkpoint_panel.findChildren(WhatCard), "it is made when it is seen"
+    window.commands.close_checkpoint()
+    qtbot.wait(20)
+    assert not window.docks["inspector"].isVisible()
+    window.session.publish(snapshot_of(source()))
+    settle(qtbot, window)
+    assert window.docks["inspector"].isVisible()
+    assert window.checkpoint_panel.findChildren(WhatCard)
 
 
 def test_a_dock_that_was_hidden_stays_hidden(qtbot: QtBot, qapp: QApplication) -> None:

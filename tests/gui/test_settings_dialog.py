@@ -17,7 +17,7 @@ from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import STILL, Theme
 from ckpt_gui.gui.widgets.progress import ProgressBar
 from tests.gui.checkpoints import source
-from tests.gui.windows import make_window, snapshot_of, window_on
+from tests.gui.windows import make_window, settle, snapshot_of, window_on
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def test_docks_make_room_where_the_letters_are_large(window: MainWindow, qtbot: 
     large = make_window(qtbot, qapp)
     large.theme.set_points(20)
     large.session.publish(snapshot_of(source()))
-    qapp.processEvents()
+    settle(qtbot, large)
     assert large.docks["inspector"] in large.tabifiedDockWidgets(large.docks["checkpoint"])
     bars = [it for it in large.findChildren(QTabBar) if it.accessibleName() == "Docks"]
     qtbot.waitUntil(lambda: any(bar.count() and bar.isVisible() for bar in bars))

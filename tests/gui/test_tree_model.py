@@ -7,8 +7,9 @@ from typing import cast
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtTest import QAbstractItemModelTester
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.modeltest import ModelTester
 
 from ckpt_gui.core.diff import STATES, Row
@@ -199,3 +200,27 @@ def test_unknown_roles_and_bad_indexes_give_nothing(model: TreeModel) -> None:
     assert model.index(0, 0).data(Qt.ItemDataRole.UserRole + 99) is None
     assert model.data(QModelIndex()) is None
     assert not model.index(999, 0).isValid()
+
+
+class Watched(QStyledItemDelegate):
+    """Tells what a view is told of a cell."""
+
+    def told(self, index: QModelIndex) -> tuple[str, str, Qt.AlignmentFlag, QColor]:
+        box = QStyleOptionViewItem()
+        self.initStyleOption(box, index)
+        return box.text, box.font.key(), box.displayAlignment, QColor(box.palette.color(QPalette.ColorRole.Text))
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_all_roles_asked_at_once_give_what_each_gives(model: TreeModel, qapp: QApplication, flat: bool) -> None:
+    index = snapshot_of(source(without="layers.1")).index
+    shown = list_model(qapp, index, range(len(index.rows))) if flat else model
+    looks, delegate = shown.data, Watched()
+    for column in Column:
+        cell = shown.index(0, column)
+        text, font, side, colour = delegate.told(cell)
+        assert text == looks(cell, Qt.ItemDataRole.DisplayRole)
+        assert font == (looks(cell, Qt.ItemDataRole.FontRole) or QStyleOptionViewItem().font).key()
+        assert side == Qt.AlignmentFlag(looks(cell, Qt.ItemDataRole.TextAlignmentRole))
+        brush = looks(cell, Qt.ItemDataRole.ForegroundRole)
+        assert brush is None or brush.color() == colour

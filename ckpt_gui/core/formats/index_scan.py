@@ -14,6 +14,7 @@ from typing import Any
 from ckpt_gui.core.formats.strict_json import loads
 from ckpt_gui.core.formats.windows import BLANK, cut
 
+FIRST = 1 << 16  # characters in which the first entry ends
 LEAST = 1 << 20  # characters; the strict parser is quick enough for less
 _NAME = '"weight_map"'
 _START = _NAME + r'[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*(?=")'
@@ -29,7 +30,7 @@ def scan(text: str) -> Any:
     if begin is None or "\\" in text or text.count(_NAME) != 1:
         return None
     end = text.find("}", begin.end())
-    first = text[begin.end() :].split('"', 5)[1:] if end >= 0 else []
+    first = text[begin.end() : begin.end() + FIRST].split('"', 5)[1:] if end >= 0 else []
     if len(first) < 5 or first[1].strip(BLANK) != ":" or first[3].strip(BLANK) != ",":
         return None
     places = _pairs(text, begin.end(), end, first[1], first[3])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ckpt_gui.core.bulk import tally
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
+from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.index_scan import scan
 from ckpt_gui.core.formats.places import join, open_file
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads
@@ -24,6 +26,7 @@ from ckpt_gui.dataclasses import dataclass
 
 WITHOUT_INDEX = "Download it again, or move it away: shards open without one, and fix --to same writes a new one."
 MAX_INDEX = 512 << 20
+PIECE = 4 << 20  # bytes
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\.|$)", re.IGNORECASE)
 
 
@@ -80,7 +83,7 @@ def _read(path: str) -> Any:
         if file.size > MAX_INDEX:
             message = f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most."
             raise CheckpointError("limit-exceeded", message, path=path)
-        text = file.read(0, file.size).decode("utf-8")
+        text = _text(file)
         scanned = scan(text)
         return loads(text) if scanned is None else scanned
     except (BadJsonError, UnicodeDecodeError) as error:
@@ -88,6 +91,16 @@ def _read(path: str) -> Any:
         raise CheckpointError("damaged", message, fix=WITHOUT_INDEX, path=path) from error
     finally:
         file.close()
+
+
+def _text(file: HeldFile) -> str:
+    """Return the text in a file; read piece by piece, as each copy of 40 MB keeps other threads from running."""
+    decode = getincrementaldecoder("utf-8")().decode
+    starts = range(0, file.size, PIECE)
+    try:
+        return "".join([*(decode(file.read(at, min(PIECE, file.size - at))) for at in starts), decode(b"", True)])
+    except UnicodeDecodeError:
+        return file.read(0, file.size).decode("utf-8")  # raises again, and says where in the whole file
 
 
 def check_shard_name(shard: str, index: str) -> None:

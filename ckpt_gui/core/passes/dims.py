@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from ckpt_gui.core.bulk import tally
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.schema import EXTRA
@@ -30,8 +31,8 @@ def shape_votes(plan: Plan) -> dict[str, Counter[int]]:
     slots = plan.family.by_slot
     for name, group in plan.groups.items():
         slot = slots.get(name)
-        outputs = [plan.entries[at].output for at in group.places] if slot else []
-        for (dtype, shape), count in Counter([(spec.dtype, spec.shape) for spec in outputs]).items():
+        outputs = (plan.entries[at].output for at in group.places) if slot else ()
+        for (dtype, shape), count in tally((spec.dtype, spec.shape) for spec in outputs).items():
             if slot and len(slot.shape) == len(shape) and BY_NAME[dtype].kind == "float":  # of codes they tell nothing
                 for symbol, size in zip(slot.shape, shape, strict=True):
                     votes.setdefault(symbol, Counter())[size] += count

@@ -12,7 +12,7 @@ from ckpt_gui.core.diff import Row, path_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
-from ckpt_gui.gui.models.lazy_rows import ROW_FLAGS, Index
+from ckpt_gui.gui.models.lazy_rows import ROW_FLAGS, Asked, Index, answer_all
 from ckpt_gui.gui.models.tree_columns import Column
 
 
@@ -84,6 +84,10 @@ class ListModel(QAbstractTableModel):
         if not index.isValid():
             return None
         return self._looks.row(self._index, self._listed[index.row()], index.column(), role, None)
+
+    def multiData(self, index: Index, span: Asked) -> None:
+        """Answer all that is asked about a cell."""
+        answer_all(self, index, span)
 
     def match(self, start: Index, role: int, value: Any, hits: int = 1, flags: Any = None) -> list[QModelIndex]:
         """Return the next row whose key begins with what is typed; Qt's own way asks for the text of every cell."""

@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt
 
 from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
-from ckpt_gui.gui.models.lazy_rows import Index, LazyRows
+from ckpt_gui.gui.models.lazy_rows import Asked, Index, LazyRows, answer_all
 
 
 class TreeModel(LazyRows):
@@ -29,3 +29,7 @@ class TreeModel(LazyRows):
         if node.is_row:
             return self._looks.row(self._tree, self._tree.number(node), index.column(), role, node.name)
         return self._looks.group(self._tree, node, index.column(), role)
+
+    def multiData(self, index: Index, span: Asked) -> None:
+        """Answer all that is asked about a cell."""
+        answer_all(self, index, span)

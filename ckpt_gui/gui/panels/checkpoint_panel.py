@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.errors import Finding
@@ -29,7 +30,7 @@ FIELDS_OFFERED = 2  # of a finding that names more
 
 
 class CheckpointPanel(QScrollArea):
-    """Shows the card of the session's snapshot.
+    """Shows the card of the session's snapshot; made when it is seen, which is a turn after the tree.
 
     Signals:
         finding_chosen(finding): The user wants to see the tensors of a finding.
@@ -65,7 +66,17 @@ class CheckpointPanel(QScrollArea):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show what a snapshot is about."""
         self.card = snapshot.card
-        self._fill(self.card)
+        self._empty()
+        if self.isVisible():
+            self._fill(self.card)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Fill it, if nobody has seen this snapshot yet."""
+        super().showEvent(event)
+        if self._layout.count() == 0:
+            self._restyle()
+            for made in self._body.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+                made.show()  # at once: a layout would do it later
 
     def _fill(self, card: CheckpointCard) -> None:
         self._empty()

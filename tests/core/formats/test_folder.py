@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.errors import Cancelled, CheckpointError
-from ckpt_gui.core.formats import files, open_checkpoint
+from ckpt_gui.core.formats import files, open_checkpoint, shard_index
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from tests import builders as b
 
@@ -203,6 +203,18 @@ def test_index_that_is_no_index(tmp_path, text):
     folder = make(tmp_path / "m", {"model.safetensors.index.json": text.encode()})
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(folder)
+    assert caught.value.code == "damaged"
+
+
+@pytest.mark.parametrize("piece", [1, 2, 5, 1 << 20])
+def test_an_index_is_read_in_pieces_whatever_they_cut(tmp_path, piece, monkeypatch):
+    monkeypatch.setattr(shard_index, "PIECE", piece)
+    name, key = "model.safetensors.index.json", "läyers.0.wéight"
+    (tmp_path / name).write_text(json.dumps({"weight_map": {key: "a.safetensors"}}, ensure_ascii=False), "utf-8")
+    assert shard_index.read_index(str(tmp_path), name).weight_map == {key: "a.safetensors"}
+    (tmp_path / name).write_bytes(b'{"weight_map": {"a\xff": "a.safetensors"}}')
+    with pytest.raises(CheckpointError, match="position 18") as caught:
+        shard_index.read_index(str(tmp_path), name)
     assert caught.value.code == "damaged"
 
 
