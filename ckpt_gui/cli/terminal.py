@@ -182,8 +182,9 @@ def progress_bar() -> Iterator[Progress | None]:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    rest = TextColumn("{task.fields[left]}")
+    # What changes its length comes last, and the bar stays where it is.
+    columns = (BarColumn(24), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[left]}"))
+    rest = TextColumn("{task.description}", markup=False)
     console = Console(stderr=True, highlight=False)
     with RichProgress(*columns, rest, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, left="")
