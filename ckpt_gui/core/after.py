@@ -23,9 +23,9 @@ def after_summary(export: Export, diff: Diff) -> str:
     if any(diff.counts.get(state) for state in _STAYING):
         counts = Counter(row.state for _, row in _written(export, diff))
         extra, shape, clash = counts["extra"], counts["shape"], counts["error"]
-    parts = [f"{len(export.entries) - extra - shape - clash} match", f"{missing} missing", f"{extra} extra"]
-    parts += [f"{shape} wrong shape"] if shape else []
-    parts += [f"{clash} under one name"] if clash else []
+    parts = [f"{len(export.entries) - extra - shape - clash:,} match", f"{missing:,} missing", f"{extra:,} extra"]
+    parts += [f"{shape:,} wrong shape"] if shape else []
+    parts += [f"{clash:,} under one name"] if clash else []
     return " · ".join(parts)
 
 

@@ -286,8 +286,8 @@ class Diff:
         """Return one line for the status bar: what the export will match."""
         bad = {name: self.counts.get(name, 0) for name in ("missing", "extra", "shape")}
         good = sum(1 for r in self.rows if r.expected and r.state in _MATCHED)
-        return f"{good} match · {bad['missing']} missing · {bad['extra']} extra" + (
-            f" · {bad['shape']} wrong shape" if bad["shape"] else ""
+        return f"{good:,} match · {bad['missing']:,} missing · {bad['extra']:,} extra" + (
+            f" · {bad['shape']:,} wrong shape" if bad["shape"] else ""
         )
 
 

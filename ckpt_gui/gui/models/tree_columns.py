@@ -49,7 +49,7 @@ COLUMNS: Mapping[Column, ColumnSpec] = MappingProxyType({
     Column.COUNT: ColumnSpec("number", "Number", "How many tensors a group or family holds", 4.6, right=True),
     Column.SHAPE: ColumnSpec("shape", "Shape", "The shape in the file, and the expected one if it is another", 6.2),
     Column.DTYPE: ColumnSpec("dtype", "Type", "The element type", 3.4),
-    Column.SIZE: ColumnSpec("size", "Size", "Bytes in the file", 5.2, right=True),
+    Column.SIZE: ColumnSpec("size", "Size", "Bytes in the file", 5.0, right=True),
     Column.SHARD: ColumnSpec("shard", "Shard", "The file that holds it", 9, shown=False),
     Column.STD: ColumnSpec("std", "Std", "Standard deviation; of large tensors once a scan has read them", 4.6,
                            shown=False, right=True),
