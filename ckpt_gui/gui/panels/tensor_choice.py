@@ -7,7 +7,7 @@ from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QCompleter, QHBoxLayout, QLineEdit, QWidget
 
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import TensorRef
+from ckpt_gui.core.tensors import TensorRef, full_keys
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.snapshot import Snapshot
 from ckpt_gui.gui.theme import Theme
@@ -42,7 +42,7 @@ class TensorChoice(QWidget):
         row.addWidget(name)
         row.addWidget(self.box, 1)
         self.setFocusProxy(self.box)
-        self.box.focused.connect(self._offer)
+        self.box.focused.connect(self._offer, Qt.ConnectionType.QueuedConnection)  # once the page is made
         self.box.editingFinished.connect(self._on_typed)
         session.current_changed.connect(self._on_current)
         session.changed.connect(self._on_changed)
@@ -75,7 +75,7 @@ class TensorChoice(QWidget):
             return
         self._offered = snapshot
         refs = snapshot.source.refs
-        names = [ref.full_key for ref in refs] if len(refs) <= MOST_OFFERED else []
+        names = full_keys(refs) if len(refs) <= MOST_OFFERED else []
         completer = QCompleter(QStringListModel(names, self), self)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
