@@ -73,9 +73,9 @@ class TreeCopy(QObject):
 
 def _put(text: bytes) -> None:
     """Put a text in UTF-8 on the clipboard: Qt makes a string of it, which takes long, only if somebody asks for it."""
-    data = QMimeData()
-    data.setData("text/plain", text)
-    QGuiApplication.clipboard().setMimeData(data)
+    board = QGuiApplication.clipboard()
+    board.setText("")  # data that Qt has made: what Python has made would end the program badly once Python is gone
+    board.mimeData().setData("text/plain", text)
 
 
 def _lines(tree: RowTree, chosen: Sequence[Row | Node], write: Write, job: Job) -> bytes:
