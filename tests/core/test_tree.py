@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ckpt_gui.core import row_tree
 from ckpt_gui.core.diff import STATES, Row, State
 from ckpt_gui.core.filtering import Query, read_query
-from ckpt_gui.core.row_tree import Node
+from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex
 
@@ -199,7 +199,34 @@ def test_every_row_has_one_place_whatever_its_name(keys: list[str]) -> None:
         assert keys[tree.find(key) or 0] == key
 
 
-def rows_below(tree: CheckpointIndex, node: Node) -> Iterator[Node]:
+TYPED_KEYS = (
+    "layers.0.wq",
+    "layers.0.Wq.scale",
+    "layers.10.wq",
+    "norm",
+    "layers.1.experts.7.w1",
+    "wq",
+    "WQ",
+    "a\u0130b",
+)
+TYPED = st.lists(st.sampled_from(["w", "q", ".", "0", "1", "layers", "WQ", "norm", "scale", "\u0130"]), max_size=5).map(
+    "".join
+)
+
+
+@given(st.lists(st.sampled_from(TYPED_KEYS), max_size=12), TYPED)
+def test_a_name_typed_and_deleted_key_by_key_passes_what_holds_it(keys: list[str], text: str) -> None:
+    tree = index(*keys)
+    grown = [text[:end] for end in range(1, len(text) + 1)]
+    for typed in [*grown, *reversed(grown)]:
+        naive = [n for n, key in enumerate(keys) if typed.lower() in key.lower()]
+        found = tree.select(query(f'"{typed}"')).rows
+        assert list(found) == naive
+        shown = tree.only(found)
+        assert sorted(shown.number(leaf) for leaf in rows_below(shown, shown.root)) == naive
+
+
+def rows_below(tree: RowTree, node: Node) -> Iterator[Node]:
     if node.is_row:
         yield node
     for child in tree.children(node):
