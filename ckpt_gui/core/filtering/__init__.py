@@ -3,8 +3,20 @@
 from ckpt_gui.core.filtering.lexer import replaced, value_of
 from ckpt_gui.core.filtering.query import FIELDS, Field, FilterError, Query, Term, read_query
 from ckpt_gui.core.filtering.subject import Subject, Subjects, subject, text_of
+from ckpt_gui.core.filtering.values import get_ready
 
 __all__ = [
-    "FIELDS", "Field", "FilterError", "Query", "Subject", "Subjects", "Term", "read_query", "replaced", "subject",
-    "text_of", "value_of",
+    "FIELDS",
+    "Field",
+    "FilterError",
+    "Query",
+    "Subject",
+    "Subjects",
+    "Term",
+    "get_ready",
+    "read_query",
+    "replaced",
+    "subject",
+    "text_of",
+    "value_of",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.filtering import values
 from ckpt_gui.core.filtering.lexer import Token, quoted, tokens
 from ckpt_gui.core.filtering.subject import Subject, Subjects
-from ckpt_gui.core.filtering.values import Value, ValueProblem, Word
+from ckpt_gui.core.filtering.values import Amount, Named, Value, ValueProblem, Word
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.dataclasses import dataclass
 
@@ -101,13 +101,21 @@ class Term:
         """Return those of the numbers of whose tensors it holds, in order."""
         words = [value.text for value in self.values if isinstance(value, Word)]
         if len(words) < len(self.values):
-            whole, passes = tensors.whole(), self.matches
-            return [n for n in numbers if passes(whole[n])]
+            return self._select(tensors, numbers)
         texts, negated = tensors.texts, self.negated
         if len(words) == 1:  # a call for each of 500,000 tensors would take five times as long
             [word] = words
             return [n for n in numbers if (word in texts[n]) is not negated]
         return [n for n in numbers if any(word in texts[n] for word in words) is not negated]
+
+    def _select(self, tensors: Subjects, numbers: Sequence[int]) -> Sequence[int]:
+        asked = [value for value in self.values if isinstance(value, Amount | Named)]
+        if len(asked) < len(self.values):
+            whole, passes = tensors.whole(), self.matches
+            return [n for n in numbers if passes(whole[n])]
+        answers = tensors.answers(asked[0].of)  # a field asks the same of every alternative
+        verdicts = {answer: any(value.takes(answer) for value in asked) is not self.negated for answer in set(answers)}
+        return [n for n in numbers if verdicts[answers[n]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 # Segments after which a layer's or an expert's number stands; without one the first number of a key is the layer's.
 _LAYERS = frozenset({"layers", "layer", "h", "blk", "block", "blocks", "resblocks"})
 _EXPERTS = frozenset({"experts", "expert", "local_experts", "shared_experts"})
+T = TypeVar("T")
 
 
 class Subject(NamedTuple):  # no dataclass: 100,000 of them are made before the first key stroke has its answer
@@ -63,12 +64,13 @@ class Subjects:
         texts: As given.
     """
 
-    __slots__ = ("_made", "_make", "texts")
+    __slots__ = ("_asked", "_made", "_make", "texts")
 
     def __init__(self, texts: Sequence[str], make: Callable[[], Sequence[Subject]]) -> None:
         self.texts = texts
         self._make = make
         self._made: Sequence[Subject] | None = None
+        self._asked: dict[Callable[[Subject], object], Sequence[object]] = {}
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -79,6 +81,13 @@ class Subjects:
         if self._made is None:
             self._made = self._make()
         return self._made
+
+    def answers(self, of: Callable[[Subject], T]) -> Sequence[T]:
+        """Return what a function says of each; asked once, and remembered for the next key stroke."""
+        known = self._asked.get(of)
+        if known is None:
+            known = self._asked[of] = [of(each) for each in self.whole()]
+        return cast(Sequence[T], known)
 
 
 @lru_cache(maxsize=1 << 17)  # asked again with every key stroke

@@ -11,7 +11,7 @@ from typing import Protocol
 from ckpt_gui.core import patterns
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.filtering.bounds import BYTES, COUNTS, NONE, Bounds, read_bounds
-from ckpt_gui.core.filtering.subject import Subject, expert_of, layer_of
+from ckpt_gui.core.filtering.subject import Subject, Subjects, expert_of, layer_of
 from ckpt_gui.core.formats.gguf import DECODED
 from ckpt_gui.core.roles import PARTS, part_of
 from ckpt_gui.dataclasses import dataclass, field
@@ -84,7 +84,11 @@ class Named:
 
     def fits(self, tensor: Subject) -> bool:
         """Return whether it is the tensor's."""
-        return self.of(tensor) in self.names
+        return self.takes(self.of(tensor))
+
+    def takes(self, name: object) -> bool:
+        """Return whether it is one of those that are meant."""
+        return name in self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +139,12 @@ class Amount:
 
     def fits(self, tensor: Subject) -> bool:
         """Return whether the tensor has such a number."""
-        number, low, high = self.of(tensor), self.bounds.low, self.bounds.high
-        return number is not None and (low is None or number >= low) and (high is None or number <= high)
+        return self.takes(self.of(tensor))
+
+    def takes(self, number: object) -> bool:
+        """Return whether a number is in the range; None is in no range."""
+        low, high = self.bounds.low, self.bounds.high
+        return isinstance(number, int) and (low is None or number >= low) and (high is None or number <= high)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -285,3 +293,9 @@ def _layer_of(tensor: Subject) -> int | None:
 
 def _expert_of(tensor: Subject) -> int | None:
     return expert_of(tensor.names[-1])
+
+
+def get_ready(tensors: Subjects) -> None:
+    """Find out what takes longest to be asked for first: where names say that tensors belong."""
+    for of in (_layer_of, _expert_of, _part_of):
+        tensors.answers(of)
