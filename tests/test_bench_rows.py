@@ -10,6 +10,7 @@ from tests.bench.__main__ import main
 from tests.bench.bench import Bench
 from tests.bench.files import SMALLER, size_that_fits
 from tests.bench.rows import fits, races
+from tests.bench.window import FIGURES, FIRST, flat
 
 # What is aimed at: row, limit at most, how it is judged. The figures were set before anything was built.
 TARGETS = (
@@ -137,3 +138,12 @@ def test_a_name_that_no_row_has_is_told(tmp_path: Path, capsys: pytest.CaptureFi
 def test_nothing_kept_yet_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--kept", "--folder", str(tmp_path), "--size", "mini"]) == 1
     assert "Nothing was kept" in capsys.readouterr().err
+
+
+def test_only_scenes_in_which_somebody_types_have_a_row_about_keys(bench: Bench) -> None:
+    """A row whose figure nobody measures would end the whole run."""
+    phases = {"many": "filter: q_proj", "keys": "type exp", "replaced": "close", "scan": "scan of all values"}
+    for race in races(bench, ["window-many-100k", "window-keys-100k", "window-replaced-100k", "window-scan"]):
+        title = phases[race.name.split("-")[1]]
+        sample = flat([{"title": each, **dict.fromkeys(FIGURES, 1.0)} for each in (title, FIRST)])
+        assert all(aim.quantity.of(sample) > 0 for aim in race.aims), race.name

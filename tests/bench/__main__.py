@@ -105,7 +105,11 @@ def _measured(bench: Bench, args: argparse.Namespace) -> list[Line]:
     begun, table = time.monotonic(), list[Line]()
     try:
         for race in races(bench, args.rows):
-            result = run(race, runs, patience)
+            try:
+                result = run(race, runs, patience)
+            except Exception as error:  # noqa: BLE001 - what was measured in a quarter of an hour is not lost to one row
+                _say(f"{race.name}: failed: {type(error).__name__}: {error}")
+                continue
             table.extend(lines(race, result))
             _tell(race, result)
             if args.profile:
