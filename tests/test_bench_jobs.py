@@ -181,14 +181,14 @@ def test_workers_write_what_they_should(tmp_path: Path) -> None:
 
 
 def test_stalls_of_a_scene_are_the_worst_of_its_phases() -> None:
-    plain = {"seconds": 0.2, "stall": 0.3, "ours": 0.02, "own": 0.01, "over": 0, "peak_mib": 80.0}
+    plain = {"seconds": 0.2, "answered": 0.1, "stall": 0.3, "ours": 0.02, "own": 0.01, "over": 0, "peak_mib": 80.0}
     phases = [
         {**plain, "title": "open, to first rows", "seconds": 1.5},
         {**plain, "title": "type exp", "ours": 0.07, "peak_mib": 90.0},
-        {**plain, "title": "filter: q_proj", "seconds": 0.25},
+        {**plain, "title": "filter: q_proj", "seconds": 0.25, "answered": 0.15},
     ]
     sample = flat(phases)
-    assert (sample["longest"], sample["peak_mib"], sample["first_rows"], sample["key"]) == (0.07, 90.0, 1.5, 0.25)
+    assert (sample["longest"], sample["peak_mib"], sample["first_rows"], sample["key"]) == (0.07, 90.0, 1.5, 0.15)
     assert "| type exp | 0.20 s | 300 ms | 70 ms | 10 ms | 0 | 90 MiB |" in phases_table([{"ours": sample}])
 
 

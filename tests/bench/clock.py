@@ -38,6 +38,7 @@ class Phase:
     Attributes:
         title: What went on.
         seconds: How long.
+        answered: When it was done: a phase goes on for a while after that.
         stall: The longest time between two ticks, less the time that a tick waits for anyway.
         ours: The longest such time without what the thread waited for a processor in it.
         own: Time of the processor that the window's thread used in that gap; the rest of it is the lock.
@@ -52,6 +53,7 @@ class Phase:
     own: float = 0.0
     over: int = 0
     peak_mib: float = 0.0
+    answered: float = 0.0
 
 
 class Clock:
@@ -78,7 +80,10 @@ class Clock:
             taken = time.perf_counter() - begun
             if taken > PATIENCE:
                 raise TimeoutError(f"{title} was not done after {PATIENCE:.0f} seconds")
-            if taken > least and done():
+            is_done = done()
+            if is_done and not phase.answered:
+                phase.answered = taken
+            if taken > least and is_done:
                 loop.quit()
 
         self._timer.timeout.connect(look)

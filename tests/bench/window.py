@@ -93,7 +93,7 @@ def _driven(bench: Bench, scene: Scene) -> Sample:
 def flat(phases: Sequence[Mapping[str, Any]]) -> Sample:
     """Return what was measured of phases as figures: the worst of all, and each under its title."""
     sample: Sample = {f"{phase['title']}|{name}": float(phase[name]) for phase in phases for name in FIGURES}
-    keys = [phase["seconds"] for phase in phases if phase["title"].startswith(TYPED)]
+    keys = [phase["answered"] for phase in phases if phase["title"].startswith(TYPED)]
     rows = [phase["seconds"] for phase in phases if phase["title"] == FIRST]
     return sample | {
         "longest": max(phase["ours"] for phase in phases),
