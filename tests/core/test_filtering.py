@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckpt_gui.core.diff import STATES
-from ckpt_gui.core.filtering import FIELDS, FilterError, Query, get_ready, read_query, replaced, value_of
+from ckpt_gui.core.filtering import FIELDS, FilterError, Query, read_query, replaced, value_of
 from ckpt_gui.core.filtering.subject import Subject, Subjects, expert_of, layer_of, subject
 from ckpt_gui.core.patterns import LONGEST_NAME, PatternError, glob, regex
 
@@ -332,7 +332,6 @@ def test_blocks_of_gguf_are_types() -> None:
 )
 def test_what_was_asked_before_is_answered_the_same(text: str) -> None:
     asked, of = subjects(ROWS), read_query(text, STATES)
-    get_ready(asked)
     first = list(of.select(asked, range(len(ROWS))))
     assert first == list(of.select(asked, range(len(ROWS)))) == [n for n, row in enumerate(ROWS) if of.matches(row)]
     assert list(of.select(asked, range(1, len(ROWS), 2))) == [n for n in first if n % 2]

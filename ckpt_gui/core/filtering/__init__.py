@@ -3,7 +3,6 @@
 from ckpt_gui.core.filtering.lexer import replaced, value_of
 from ckpt_gui.core.filtering.query import FIELDS, Field, FilterError, Query, Term, read_query
 from ckpt_gui.core.filtering.subject import Subject, Subjects, subject, text_of
-from ckpt_gui.core.filtering.values import get_ready
 
 __all__ = [
     "FIELDS",
@@ -13,7 +12,6 @@ __all__ = [
     "Subject",
     "Subjects",
     "Term",
-    "get_ready",
     "read_query",
     "replaced",
     "subject",

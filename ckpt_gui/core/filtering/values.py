@@ -11,7 +11,7 @@ from typing import Protocol
 from ckpt_gui.core import patterns
 from ckpt_gui.core.dtypes import DTYPES
 from ckpt_gui.core.filtering.bounds import BYTES, COUNTS, NONE, Bounds, read_bounds
-from ckpt_gui.core.filtering.subject import Subject, Subjects, expert_of, layer_of
+from ckpt_gui.core.filtering.subject import Subject, expert_of, layer_of
 from ckpt_gui.core.formats.gguf import DECODED
 from ckpt_gui.core.roles import PARTS, part_of
 from ckpt_gui.dataclasses import dataclass, field
@@ -293,9 +293,3 @@ def _layer_of(tensor: Subject) -> int | None:
 
 def _expert_of(tensor: Subject) -> int | None:
     return expert_of(tensor.names[-1])
-
-
-def get_ready(tensors: Subjects) -> None:
-    """Find out what takes longest to be asked for first: where names say that tensors belong."""
-    for of in (_layer_of, _expert_of, _part_of):
-        tensors.answers(of)

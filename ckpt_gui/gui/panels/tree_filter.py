@@ -7,7 +7,7 @@ from collections.abc import Collection
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ckpt_gui.core.diff import STATES
-from ckpt_gui.core.filtering import FilterError, Query, get_ready, read_query
+from ckpt_gui.core.filtering import FilterError, Query, read_query
 from ckpt_gui.core.row_tree import RowTree
 from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.dataclasses import dataclass
@@ -16,7 +16,6 @@ from ckpt_gui.gui.models.tree_columns import Mode
 
 PREPARE_MS = 300  # once rows are shown: painting them waits for whoever works
 DEBOUNCE_MS = 15  # for keys that come together, as from a paste or a held key: what is found shows at once
-MOST_READY = 200_000  # rows of which all is made ready that may be asked for: 500,000 would take 200 MB
 MANY = 10_000  # rows above which the filter runs in a job, which the next key stops
 
 
@@ -94,7 +93,7 @@ class FilterRun(QObject):
         index = self._index
         if not index.is_ready and self._preparing is None:
             self._preparing = self._jobs.start(
-                self.tr("Filtering"), lambda _: _get_ready(index), self._prepared, self._prepared, quiet=True
+                self.tr("Filtering"), lambda _: index.subjects(), self._prepared, self._prepared, quiet=True
             )
 
     def _prepared(self, _result: object) -> None:
@@ -143,13 +142,6 @@ class FilterRun(QObject):
         self._soon.stop()
         self._jobs.cancel(self._preparing, silently=True)
         self._preparing, self._index = None, CheckpointIndex(())
-
-
-def _get_ready(index: CheckpointIndex) -> None:
-    """Make what filters look at; of half a million tensors only their names, which most filters are about."""
-    subjects = index.subjects()
-    if len(subjects) <= MOST_READY:
-        get_ready(subjects)
 
 
 def _is_quick(index: CheckpointIndex, filtered: bool, mode: Mode) -> bool:
