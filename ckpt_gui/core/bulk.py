@@ -42,6 +42,13 @@ def blocks(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
         yield values[start : start + BLOCK]
 
 
+def coming(values: Iterable[Value]) -> Iterator[list[Value]]:
+    """Yield values in order as they are made, some thousand at a time."""
+    left = iter(values)
+    while block := list(islice(left, BLOCK)):
+        yield block
+
+
 def column(get: Callable[[Any], Value], values: Sequence[object]) -> list[Value]:
     """Return what a function says of each value; for one of `operator`, or such as `str.lower`.
 
@@ -61,8 +68,7 @@ def tally(keys: Iterable[Key]) -> Counter[Key]:
     Counter({'a': 2, 'b': 1, 'c': 1})
     """
     counts: Counter[Key] = Counter()
-    coming = iter(keys)
-    while block := list(islice(coming, BLOCK)):
+    for block in coming(keys):
         counts.update(block)
     return counts
 

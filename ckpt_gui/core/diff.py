@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Literal, NamedTuple, overload
 
-from ckpt_gui.core.bulk import build
+from ckpt_gui.core.bulk import blocks, build
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
@@ -25,7 +25,6 @@ STATES: tuple[State, ...] = (
     "listed",
 )  # fmt: skip
 
-BLOCK = 4096  # rows that are made at a time where all are looked at
 _MATCHED = frozenset({"same", "renamed", "transform", "tied", "dtype", "differs"})
 
 
@@ -210,8 +209,8 @@ class Rows(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         """Yield all rows, made block by block."""
-        for start in range(0, len(self), BLOCK):
-            yield from self.take(range(start, min(start + BLOCK, len(self))))
+        for numbers in blocks(range(len(self))):
+            yield from self.take(numbers)
 
     def __eq__(self, other: object) -> bool:
         """Return True if the rows are equal."""
@@ -271,8 +270,8 @@ class Picked(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows, made block by block."""
-        for start in range(0, len(self._numbers), BLOCK):
-            yield from take(self._rows, self._numbers[start : start + BLOCK])
+        for numbers in blocks(self._numbers):
+            yield from take(self._rows, numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,6 @@ class Leftover:
         runs: True while the program that made it is still there: it may be in work. Of one on another machine nobody
             here can tell; it is taken to be there while something was written of late.
         is_old: True if it holds what stood at the target before, and not what was being written.
-        target: The name of the folder that the export was to become (its first 100 bytes).
-        process: The number of that program while it runs, else empty.
     """
 
     path: Path
@@ -41,8 +39,16 @@ class Leftover:
     modified: float
     runs: bool
     is_old: bool
-    target: str = ""
-    process: str = ""
+
+    @property
+    def target(self) -> str:
+        """The name of the folder that the export was to become (its beginning, if it is long)."""
+        return _parts(self.path.name).target
+
+    @property
+    def process(self) -> str:
+        """The number of the program that made it."""
+        return _parts(self.path.name).process
 
 
 def leftovers(folder: Path) -> tuple[Leftover, ...]:
@@ -64,7 +70,7 @@ def refuse_busy(target: Path) -> None:
         CheckpointError: It is; the sentence says which.
     """
     wanted = shortened(target.name)
-    for found in leftovers(existing_parent(target)) if existing_parent(target) == target.parent else ():
+    for found in leftovers(target.parent) if target.parent.is_dir() else ():
         if found.runs and not found.is_old and found.target == wanted:
             text = f"{safe_text(str(target))} is being written by another export (process {found.process})."
             fix = "Wait until it has ended, or name another folder."
@@ -100,7 +106,7 @@ def _look(path: Path) -> Leftover:
         runs = time.time() - max(latest, modified) < SILENCE
     else:
         runs = _runs(name.process, modified)
-    return Leftover(path, nbytes, modified, runs, name.is_old, name.target, name.process if runs else "")
+    return Leftover(path, nbytes, modified, runs, name.is_old)
 
 
 class _Name(NamedTuple):

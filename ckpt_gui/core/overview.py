@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Mapping
-from itertools import repeat
 from typing import Any
 
 from ckpt_gui.core.bulk import joined
@@ -162,8 +161,7 @@ def _sums(plan: Plan, *, apart: bool) -> _Sums:
     seen: set[object] = set()
     for group in role_groups(plan):
         role, is_linear = sums.roles[group.name], group.part not in (EMBEDDING, HEAD)
-        layers, experts = group.layers or repeat(None), group.experts or repeat(None)
-        for place, layer, expert in zip(group.places, layers, experts, strict=False):
+        for place, layer, expert in group.members():
             entry = weights[place]
             parameters = entry.output.numel
             sums.stored += parameters

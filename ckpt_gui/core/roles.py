@@ -12,7 +12,7 @@ from itertools import repeat
 
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.key_groups import group_keys
-from ckpt_gui.core.keys import bind, index_names, indices, template
+from ckpt_gui.core.keys import index_names, indices, template
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.dataclasses import dataclass
 
@@ -67,46 +67,59 @@ class RoleGroup:
     layers: Sequence[int] | None
     experts: Sequence[int] | None
 
+    def members(self) -> Iterator[tuple[int, int | None, int | None]]:
+        """Yield the place, the layer and the expert of each."""
+        return zip(self.places, self.layers or repeat(None), self.experts or repeat(None), strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What all weights whose keys have one template are for, and which of their numbers say what."""
+
+    name: str
+    part: str
+    layer: int | None
+    expert: int | None
+
+
+def _kind_of(plan: Plan, kind: str, numbers: int) -> _Kind:
+    """Return what a template says, in which there are so many numbers."""
+    slot, name = plan.family.by_slot.get(kind) if plan.family else None, kind.replace("{}", "N")
+    if slot is None:
+        return _Kind(name, part_of(kind), 0 if numbers > 0 else None, 1 if numbers > 1 else None)
+    names = index_names(slot.key)
+    layer = next((at for at, index in enumerate(names) if index != "expert"), None)
+    return _Kind(
+        name, _SLOT_PARTS.get(slot.role) or part_of(kind), layer, names.index("expert") if "expert" in names else None
+    )
+
 
 def role_groups(plan: Plan) -> Iterator[RoleGroup]:
     """Yield the weights of a plan role by role: what `role_of` says of each, asked once a role."""
-    for kind, group in group_keys([entry.key for entry in plan.weights]).items():
-        slot = plan.family.by_slot.get(kind) if plan.family else None
-        columns, name = group.columns if group.flat else (), kind.replace("{}", "N")
-        if slot is None:
-            layers, experts = (*columns, None, None)[:2]
-            yield RoleGroup(name, part_of(kind), group.places, layers, experts)
-            continue
-        bound = dict(zip(index_names(slot.key), columns, strict=True))
-        part = _SLOT_PARTS.get(slot.role) or part_of(kind)
-        layers = next((numbers for index, numbers in bound.items() if index != "expert"), None)
-        yield RoleGroup(name, part, group.places, layers, bound.get("expert"))
+    for name, group in group_keys([entry.key for entry in plan.weights]).items():
+        columns = group.columns if group.flat else ()
+        kind = _kind_of(plan, name, len(columns))
+        layers, experts = (None if at is None else columns[at] for at in (kind.layer, kind.expert))
+        yield RoleGroup(kind.name, kind.part, group.places, layers, experts)
 
 
 def in_roles(plan: Plan, wanted: Callable[[Role], bool]) -> list[Entry]:
     """Return the weights whose role is wanted, in the order of the plan. Takes a second for 500,000."""
-    found: list[int] = []
-    for group in role_groups(plan):
-        layers, experts = group.layers or repeat(None), group.experts or repeat(None)
-        for place, layer, expert in zip(group.places, layers, experts, strict=False):
-            if wanted(Role(group.name, group.part, layer, expert)):
-                found.append(place)
+    found = [
+        place
+        for group in role_groups(plan)
+        for place, layer, expert in group.members()
+        if wanted(Role(group.name, group.part, layer, expert))
+    ]
     return [plan.weights[place] for place in sorted(found)]
 
 
 def role_of(plan: Plan, entry: Entry) -> Role:
     """Return what an entry of a plan is for."""
-    key = entry.key
-    kind = template(key)
-    slot = plan.family.by_slot.get(kind) if plan.family else None
-    name = kind.replace("{}", "N")
-    if slot is None:
-        numbers = indices(key)
-        return Role(name, part_of(key), numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else None)
-    bound = bind(slot.key, key)
-    part = _SLOT_PARTS.get(slot.role) or part_of(key)
-    layer = next((number for index, number in bound.items() if index != "expert"), None)
-    return Role(name, part, layer, bound.get("expert"))
+    numbers = indices(entry.key)
+    kind = _kind_of(plan, template(entry.key), len(numbers))
+    layer, expert = (None if at is None else numbers[at] for at in (kind.layer, kind.expert))
+    return Role(kind.name, kind.part, layer, expert)
 
 
 @lru_cache(maxsize=1 << 17)  # asked again with every key stroke of a filter

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
 
-from ckpt_gui.core.diff import BLOCK, STATES, Row, refs_of, sizes_of, states_of, take
+from ckpt_gui.core.diff import STATES, Picked, Row, refs_of, sizes_of, states_of
 from ckpt_gui.core.keys import natural
 from ckpt_gui.core.tensors import shares_storage
 
@@ -50,6 +50,12 @@ def _twins(rows: Sequence[Row]) -> Sequence[Sequence[int]]:
         if ref is not None and ref.storage and counts[ref.file, ref.storage] > 1:
             groups.setdefault(ref.place, []).append(number)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def counted(codes: bytes, lo: int, hi: int) -> dict[str, int]:
+    """Return how many codes of each state are in a range, in the order of attention; states without any are absent."""
+    found = {state: codes.count(code, lo, hi) for state, code in CODE.items()}
+    return {state: count for state, count in found.items() if count}
 
 
 def in_order(keys: Sequence[str], numbers: Sequence[int] | None = None, length: int = PART_LENGTH) -> list[int]:
@@ -125,7 +131,6 @@ class RowTree:
         self._order, self._keys = order, keys
         codes, sizes = facts.codes, facts.sizes
         self._states = bytes([codes[number] for number in order])
-        self._present = [(state, code) for state, code in CODE.items() if code in self._states]  # few: counted often
         self._bytes = array("q", accumulate([sizes[number] for number in order], initial=0))
         self._places: array[int] | None = None
         self._again = self._aliases()
@@ -186,8 +191,7 @@ class RowTree:
 
     def rows_of(self, node: Node) -> Iterator[Row]:
         """Yield all rows of a node."""
-        for start in range(node.lo, node.hi, BLOCK):
-            yield from take(self.rows, self._order[start : min(start + BLOCK, node.hi)])
+        return iter(Picked(self.rows, self.numbers_of(node)))
 
     def prefix(self, node: Node) -> str:
         """Return a node's whole name: equal in another index exactly where the same group is."""
@@ -208,8 +212,7 @@ class RowTree:
 
     def counts(self, node: Node) -> dict[str, int]:
         """Return how many rows of each state are below, in the order of attention; states without rows are absent."""
-        found = {state: self._states.count(code, node.lo, node.hi) for state, code in self._present}
-        return {state: count for state, count in found.items() if count}
+        return counted(self._states, node.lo, node.hi)
 
     def nbytes(self, node: Node) -> int:
         """Return the bytes of all rows of a node; what is stored once and named twice in it counts once."""

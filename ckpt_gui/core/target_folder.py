@@ -27,6 +27,7 @@ from ckpt_gui.core.remote.blocks import BLOCK
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes
 
+NAMED = 100  # bytes of a folder's name that stand in that of its hidden sibling
 MARK = 6  # hexadecimal digits that stand for a machine in the name of a folder in work
 KEPT = "kept"  # in the place of the process's number: nobody writes to it any more
 PREFIX, SUFFIX, OLD = ".ckpt-gui-", ".part", "-old"
@@ -180,7 +181,7 @@ def _hidden(folder: Path, owner: str) -> str:
 
 def shortened(name: str) -> str:
     """Return as much of a folder's name as stands in that of its hidden sibling."""
-    return name.encode()[:100].decode(errors="ignore")
+    return name.encode()[:NAMED].decode(errors="ignore")
 
 
 def machine_mark() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ckpt_gui.core.diff import Row, names_of, paths_of, refs_of, types_of
 from ckpt_gui.core.filtering import Query, Subject, Subjects, subject, text_of
 from ckpt_gui.core.key_families import FamilyTree, families
-from ckpt_gui.core.row_tree import CODE, RowFacts, RowTree, in_order
+from ckpt_gui.core.row_tree import CODE, RowFacts, RowTree, counted, in_order
 from ckpt_gui.dataclasses import dataclass, field
 
 # States that `next difference` stops at.
@@ -89,7 +89,7 @@ class CheckpointIndex(RowTree):
         if keys is not None:
             numbers = _called(self.rows, numbers, frozenset(keys))
         codes = self.codes(numbers)
-        counts = {state: count for state, code in CODE.items() if (count := codes.count(code))}
+        counts = counted(codes, 0, len(codes))
         if of_states := wanted.of_states():
             passes = [of_states.matches(subject((), state)) for state in CODE]
             numbers = [n for n, code in zip(numbers, codes, strict=True) if passes[code]]

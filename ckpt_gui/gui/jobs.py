@@ -96,8 +96,9 @@ class Job(QRunnable):
         return min(100, self.done * 100 // self.total) if self.total > 0 else None
 
     def cancel(self) -> None:
-        """Ask the work to stop."""
+        """Ask the work to stop, and not to wait for what it has handed over."""
         self._cancel.set()
+        self._seen.set()
 
     def cancelled(self) -> bool:
         """Return True once the work shall stop; handed to the core as its `cancelled`."""
@@ -219,7 +220,6 @@ class JobManager(QObject):
         if job is None or job not in self._live:
             return
         job.cancel()
-        job.go_on()
         if any(pool.tryTake(job) for pool in self._pools.values()):  # it waited for a thread
             self._carrier.ended.emit(job, None, Cancelled())
         if silently:

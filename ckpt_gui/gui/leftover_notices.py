@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, remove
+from ckpt_gui.core.target_folder import NAMED
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.models.leftover_list import (
     find_leftovers,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
 
 LATER_MS = 1_000  # what is imported for it would keep the checkpoint from being painted
-CUT = 100  # bytes of a target's name that are in the name of what it leaves
 
 
 def _found(found: tuple[Leftover, ...]) -> tuple[tuple[Leftover, ...], Interrupted | None]:
@@ -114,7 +114,7 @@ class LeftoverNotices(QObject):
             name=safe_text(target.name), place=safe_text(str(lost.path), 300), size=human_bytes(lost.nbytes)
         )
         act = Choice(self.tr("Put it back"), partial(self._put_back, lost), str(target))
-        cut = len(lost.target.encode()) >= CUT  # its name may have gone on
+        cut = len(lost.target.encode()) >= NAMED  # its name may have gone on
         self._window.notices.show_notice("lost", "warning", text, [] if cut else [act])
 
     def _put_back(self, lost: Leftover) -> None:

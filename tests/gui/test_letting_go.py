@@ -49,12 +49,21 @@ def index(count: int) -> CheckpointIndex:
     return CheckpointIndex([Row("same", f"l.{n}.w", "", (2,), None, "bf16", 4, None) for n in range(count)])
 
 
-def test_large_ones_go_in_a_job_and_small_ones_at_once(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> JobManager:
     monkeypatch.setattr(letting_go, "LISTED_FROM", 100)
     monkeypatch.setattr(letting_go, "WAIT_MS", 0)
-    jobs = JobManager()
-    begun: list[object] = []
-    jobs.started.connect(begun.append)
+    return JobManager()
+
+
+@pytest.fixture
+def begun(jobs: JobManager) -> list[object]:
+    found: list[object] = []
+    jobs.started.connect(found.append)
+    return found
+
+
+def test_large_ones_go_in_a_job_and_small_ones_at_once(qtbot: QtBot, jobs: JobManager, begun: list[object]) -> None:
     going = LettingGo(jobs)
     small, large = index(3), index(200)
     seen = weakref.ref(small), weakref.ref(large)
@@ -69,12 +78,7 @@ def test_large_ones_go_in_a_job_and_small_ones_at_once(qtbot: QtBot, monkeypatch
     jobs.shutdown()
 
 
-def test_no_job_begins_after_the_end(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letting_go, "LISTED_FROM", 100)
-    monkeypatch.setattr(letting_go, "WAIT_MS", 0)
-    jobs = JobManager()
-    begun: list[object] = []
-    jobs.started.connect(begun.append)
+def test_no_job_begins_after_the_end(qtbot: QtBot, jobs: JobManager, begun: list[object]) -> None:
     going, large = LettingGo(jobs), index(200)
     seen = weakref.ref(large)
     going.take(large)

@@ -5,16 +5,6 @@ from ckpt_gui.core.filtering.query import FIELDS, Field, FilterError, Query, Ter
 from ckpt_gui.core.filtering.subject import Subject, Subjects, subject, text_of
 
 __all__ = [
-    "FIELDS",
-    "Field",
-    "FilterError",
-    "Query",
-    "Subject",
-    "Subjects",
-    "Term",
-    "read_query",
-    "replaced",
-    "subject",
-    "text_of",
-    "value_of",
+    "FIELDS", "Field", "FilterError", "Query", "Subject", "Subjects", "Term", "read_query", "replaced", "subject",
+    "text_of", "value_of",
 ]  # fmt: skip

@@ -76,8 +76,11 @@ def _open_shard(folder: str, request: Request, name: str) -> Part | CheckpointEr
     try:
         return open_part(join(folder, name), name, salvage=request.salvage)
     except CheckpointError as error:
-        if error.code == "unreachable" and "(404)" not in error.message:
-            raise  # it is there: what a server refuses is not lost
+        if error.code == "unreachable":
+            from ckpt_gui.core.remote.faults import is_kept_back  # nothing of that is needed on a disk
+
+            if is_kept_back(error):
+                raise  # what a server refuses is not lost
         return error
 
 

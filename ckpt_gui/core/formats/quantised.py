@@ -78,7 +78,7 @@ def find_quantised(
         extras: Values that are not tensors.
         beside: Names in the folder of the file.
     """
-    ends = set(tally(map(_END, keys)))  # a few, even where there are 500,000 names
+    ends = tally(map(_END, keys))  # a few, even where there are 500,000 names
     if not any(end.endswith(_LASTS) for end in ends):
         return _scales_beside(refs, beside) or _subclasses(extras)
     names = set(keys)

@@ -16,6 +16,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.remote_file import RemoteFile
 from ckpt_gui.core.remote.address import join, split
 from ckpt_gui.core.remote.blob import HEAD, Blob, tried
+from ckpt_gui.core.remote.faults import is_kept_back
 from ckpt_gui.core.remote.pool import CONNECTIONS, POLL
 from ckpt_gui.core.remote.store import store_for
 from ckpt_gui.core.remote.watch import current
@@ -156,7 +157,7 @@ def _found(folder: str, names: Sequence[str], *, all_wanted: bool = False) -> li
 
     looked = zip(names, side_by_side(look, names), strict=True)
     found = [name for name, there in looked if there]
-    refused = next((failed[name] for name in names if name in failed and "(404)" not in failed[name].message), None)
+    refused = next((failed[name] for name in names if name in failed and is_kept_back(failed[name])), None)
     if refused is not None and (all_wanted or not found):
         raise refused
     return found

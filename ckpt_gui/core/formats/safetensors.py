@@ -10,9 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from json.encoder import encode_basestring as _quoted
-from typing import Any
 
-from ckpt_gui import dataclasses
 from ckpt_gui.core.bulk import blocks
 from ckpt_gui.core.dtypes import BY_NAME, BY_SAFETENSORS
 from ckpt_gui.core.errors import CheckpointError
@@ -30,6 +28,7 @@ _ORDER = (
     *("BOOL", "F4", "F6_E2M3", "F6_E3M2", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"),
     *("I16", "U16", "F16", "BF16", "I32", "U32", "F32", "C64", "F64", "I64", "U64"),
 )
+Metadata = tuple[tuple[str, str], ...]  # name and text
 _RANK = {BY_SAFETENSORS[code].name: rank for rank, code in enumerate(_ORDER)}
 
 
@@ -98,13 +97,13 @@ def layout(
     for spec in ordered:
         begins[spec.key] = end
         end += spec.nbytes
-    made = _Head(ordered, tuple(metadata.items()))
-    size = made.least()
+    told = tuple(metadata.items())
+    size = _header_bytes(ordered, told)
     if origins:
         size += _shift(specs, begins, origins, 8 + size)
     start = 8 + size
     offsets = {key: start + begin for key, begin in begins.items()}
-    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, made.replace(size=size))
+    return FileLayout(start + end, offsets, {s.key: s.nbytes for s in ordered}, _Head(ordered, told, size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,52 +119,47 @@ class _Head:
     """
 
     specs: tuple[TensorSpec, ...]
-    metadata: tuple[tuple[str, str], ...]
-    size: int = 0
+    metadata: Metadata
+    size: int
 
     def __call__(self, _: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
-        text = self._text()
-        yield 0, self.size.to_bytes(8, "little") + text + b" " * (self.size - len(text))
+        yield 0, self.size.to_bytes(8, "little") + _header(self.specs, self.metadata).ljust(self.size)
 
-    def replace(self, **changes: Any) -> _Head:
-        """Return a copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
 
-    def least(self) -> int:
-        """Return how many bytes it has at least, filled up to a multiple of 8.
+def _header_bytes(specs: Sequence[TensorSpec], metadata: Metadata) -> int:
+    """Return how many bytes a header has at least, filled up to a multiple of 8.
 
-        Raises:
-            CheckpointError: They are more than the format allows.
-        """
-        count = len(self._text())
-        count += -count % 8
-        if count > MAX_HEADER:
-            raise CheckpointError(
-                "limit-exceeded",
-                f"The header of the safetensors file would have {count:,} bytes; the format allows {MAX_HEADER:,}.",
-                fix="Write more shards.",
-            )
-        return count
+    Raises:
+        CheckpointError: They are more than the format allows.
+    """
+    count = len(_header(specs, metadata))
+    count += -count % 8
+    if count > MAX_HEADER:
+        raise CheckpointError(
+            "limit-exceeded",
+            f"The header of the safetensors file would have {count:,} bytes; the format allows {MAX_HEADER:,}.",
+            fix="Write more shards.",
+        )
+    return count
 
-    def _text(self) -> bytes:
-        """Return the header as JSON: an item after the other, since all of them as dicts take 250 MB."""
-        text, end = bytearray(b"{"), 0
-        if self.metadata:
-            text += f"{_quoted(METADATA)}:{_compact(dict(self.metadata))},".encode()
-        for block in blocks(self.specs):
-            items = []
-            for spec in block:
-                begin, end = end, end + spec.nbytes
-                sizes = ",".join(map(str, spec.shape))
-                code = BY_NAME[spec.dtype].safetensors
-                items.append(
-                    f'{_quoted(spec.key)}:{{"dtype":"{code}","shape":[{sizes}],"data_offsets":[{begin},{end}]}},'
-                )
-            text += "".join(items).encode()
-        if text.endswith(b","):
-            del text[-1:]
-        text += b"}"
-        return bytes(text)
+
+def _header(specs: Sequence[TensorSpec], metadata: Metadata) -> bytes:
+    """Return the header as JSON: an item after the other, since all of them as dicts take 250 MB."""
+    text, end = bytearray(b"{"), 0
+    if metadata:
+        text += f"{_quoted(METADATA)}:{_compact(dict(metadata))},".encode()
+    for block in blocks(specs):
+        items = []
+        for spec in block:
+            begin, end = end, end + spec.nbytes
+            sizes = ",".join(map(str, spec.shape))
+            code = BY_NAME[spec.dtype].safetensors
+            items.append(f'{_quoted(spec.key)}:{{"dtype":"{code}","shape":[{sizes}],"data_offsets":[{begin},{end}]}},')
+        text += "".join(items).encode()
+    if text.endswith(b","):
+        del text[-1:]
+    text += b"}"
+    return bytes(text)
 
 
 def _compact(value: object) -> str:

@@ -74,6 +74,12 @@ class Fault(Exception):
         return CheckpointError(self.code, text, fix=fix, path=url, offset=start)
 
 
+def is_kept_back(error: CheckpointError) -> bool:
+    """Return True if a server does not give a file that may well be there."""
+    fault = error.__cause__
+    return not (isinstance(fault, Fault) and fault.status == 404)
+
+
 def of_status(status: int, after: float = 0.0) -> Fault:
     """Return the fault that a status of an answer stands for."""
     what, fix, retry = STATUSES.get(status, (f"answered with status {status}", LATER, status >= 500))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtGui import QDrag, QGuiApplication
 
-from ckpt_gui.core.diff import BLOCK, Row
+from ckpt_gui.core.bulk import coming
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.row_tree import Node, RowTree
@@ -80,12 +80,12 @@ def _put(text: bytes) -> None:
 
 def _lines(tree: RowTree, chosen: Sequence[Row | Node], write: Write, job: Job) -> bytes:
     """Return lines in UTF-8, written block by block, so that no other thread waits long and a cancelled job ends."""
-    blocks, lines = [], (write(tree, one) for one in chosen)
-    while block := list(islice(lines, BLOCK)):
+    written = []
+    for lines in coming(write(tree, one) for one in chosen):
         if job.cancelled():
             raise Cancelled
-        blocks.append("\n".join(block).encode())
-    return b"\n".join(blocks)
+        written.append("\n".join(lines).encode())
+    return b"\n".join(written)
 
 
 def _line(tree: RowTree, one: Row | Node) -> str:
