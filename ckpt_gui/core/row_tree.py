@@ -19,6 +19,7 @@ from ckpt_gui.core.keys import natural
 from ckpt_gui.core.tensors import shares_storage
 
 CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}  # the lower, the more attention
+_LAST_FIRST = tuple((number, state) for state, number in CODE.items())[::-1]
 PART, PART_LENGTH, LONGEST_PART = 10_000, 16, 128  # keys that are sorted at once; characters that part them, at most
 DOT, PAST = ".", "/"  # what ends a segment, and the next character: keys below a name stand before the name with that
 
@@ -54,8 +55,12 @@ def _twins(rows: Sequence[Row]) -> Sequence[Sequence[int]]:
 
 def counted(codes: bytes, lo: int, hi: int) -> dict[str, int]:
     """Return how many codes of each state are in a range, in the order of attention; states without any are absent."""
-    found = {state: codes.count(code, lo, hi) for state, code in CODE.items()}
-    return {state: count for state, count in found.items() if count}
+    found, left = {}, hi - lo
+    for code, state in _LAST_FIRST:  # most rows ask for no attention: the others need not be looked for
+        if left and (count := codes.count(code, lo, hi)):
+            found[state] = count
+            left -= count
+    return dict(reversed(found.items()))
 
 
 def in_order(keys: Sequence[str], numbers: Sequence[int] | None = None, length: int = PART_LENGTH) -> list[int]:

@@ -7,22 +7,24 @@ once.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
+# To open a checkpoint, and to show what it is.
 MODULES = ("api", "tree", "against", "batch", "candidates", "journal", "leftovers", "overview", "plan_file", "values")
 
 
 @cache
-def core_imports() -> threading.Thread:
-    """Return the thread that imports; it is started by the first call."""
-    thread = threading.Thread(target=_import, name="imports")
+def core_imports(names: Sequence[str] = MODULES) -> threading.Thread:
+    """Return the thread that imports modules of the core; it is started by the first call that asks for them."""
+    thread = threading.Thread(target=_import, args=(names,), name="imports")
     thread.start()
     return thread
 
 
-def _import() -> None:
-    for name in MODULES:
+def _import(names: Sequence[str]) -> None:
+    for name in names:
         with suppress(ImportError):  # told where it is needed: it fails there again
             import_module(f"ckpt_gui.core.{name}")

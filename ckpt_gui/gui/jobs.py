@@ -22,6 +22,7 @@ from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.dataclasses import dataclass
 
 PROGRESS_INTERVAL = 0.05
+SETTLED_MS = 40  # after something is shown: it is painted, then laid out anew by what was found out, and painted again
 PATIENCE = 0.5  # seconds that work waits for what it has handed over to be shown
 Work = Callable[["Job"], Any]
 Receive = Callable[[Any], None]
@@ -251,7 +252,7 @@ class JobManager(QObject):
     def _on_part(self, job: Job, value: Any) -> None:
         if job in self._live and not job.cancelled():
             self._live[job].part(value)
-        QTimer.singleShot(0, job.go_on)  # what is to be painted now is painted before a timer is due
+        QTimer.singleShot(SETTLED_MS, job.go_on)  # what is due is laid out and painted before a timer is looked at
 
     def _on_end(self, job: Job, result: Any, error: BaseException | None) -> None:
         ears = self._live.pop(job, _Ears(_ignore, _ignore, _ignore, _plain_end))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ckpt_gui.core.tree import CheckpointIndex
     from ckpt_gui.gui.commands import Commands
     from ckpt_gui.gui.file_watch import FileWatch
+    from ckpt_gui.gui.imports_ahead import ImportsAhead
     from ckpt_gui.gui.jobs import JobManager
     from ckpt_gui.gui.leftover_notices import LeftoverNotices
     from ckpt_gui.gui.models.job_book import JobBook
@@ -87,6 +88,7 @@ class MainWindow(QMainWindow):
     tell: WindowNotices
     leftovers: LeftoverNotices
     plan_keeper: PlanKeeper
+    imports_ahead: ImportsAhead
     commands: Commands
     error_panel: ErrorPanel
     page_tabs: PageTabs
@@ -274,6 +276,7 @@ class MainWindow(QMainWindow):
         self.watch.watch(snapshot.source.files)
         self.actions_by_id["preview"].setChecked(snapshot.preview is not None)
         self._enable()
+        self.imports_ahead.begin()
         if self.dock_places.shown:
             self.settled.emit()
 

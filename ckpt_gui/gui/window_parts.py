@@ -50,6 +50,7 @@ def _make_session(window: MainWindow) -> None:
 def _make_helpers(window: MainWindow) -> None:
     from ckpt_gui.gui.file_watch import FileWatch
     from ckpt_gui.gui.fix_command import repeat_command
+    from ckpt_gui.gui.imports_ahead import ImportsAhead
     from ckpt_gui.gui.leftover_notices import LeftoverNotices
     from ckpt_gui.gui.models.job_book import JobBook
     from ckpt_gui.gui.panels.close_question import ask_to_close
@@ -63,6 +64,7 @@ def _make_helpers(window: MainWindow) -> None:
     window.tell = WindowNotices(window)
     window.leftovers = LeftoverNotices(window)
     window.plan_keeper = PlanKeeper(window)
+    window.imports_ahead = ImportsAhead(window)
 
 
 def _make_states(window: MainWindow) -> None:

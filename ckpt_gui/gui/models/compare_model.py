@@ -6,13 +6,13 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.models.cells import Asked, Index, answer_all
 from ckpt_gui.gui.models.compare_rows import COLUMNS, COMPARE_STYLES, FIELDS, Line, differences, parts
 from ckpt_gui.gui.theme import Theme
 
-AnyIndex = QModelIndex | QPersistentModelIndex
 _TOP = (1 << 32) - 1  # internal id of a line of the first level; others carry the place of their fold
 
 
@@ -37,7 +37,7 @@ class CompareModel(QAbstractItemModel):
         self.lines, self._below, self.different = lines, {}, differences(lines)
         self.endResetModel()
 
-    def line(self, index: AnyIndex) -> Line:
+    def line(self, index: Index) -> Line:
         """Return the line at an index."""
         top = index.internalId()
         return self.lines[index.row()] if top == _TOP else self._parts(top)[index.row()]
@@ -47,18 +47,18 @@ class CompareModel(QAbstractItemModel):
             self._below[place] = parts(self.lines[place])
         return self._below[place]
 
-    def index(self, row: int, column: int, parent: AnyIndex = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's
         """Return the index of a line."""
         if not self.hasIndex(row, column, parent):
             return QModelIndex()
         return self.createIndex(row, column, parent.row() if parent.isValid() else _TOP)
 
-    def parent(self, child: AnyIndex) -> QModelIndex:  # type: ignore[override]
+    def parent(self, child: Index) -> QModelIndex:  # type: ignore[override]
         """Return the fold of a row."""
         top = child.internalId() if child.isValid() else _TOP
         return QModelIndex() if top == _TOP else self.createIndex(int(top), 0, _TOP)
 
-    def rowCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of lines below an index."""
         if not parent.isValid():
             return len(self.lines)
@@ -67,11 +67,11 @@ class CompareModel(QAbstractItemModel):
         rows = len(self.lines[parent.row()].rows)
         return rows if rows > 1 else 0
 
-    def columnCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of columns."""
         return len(COLUMNS)
 
-    def data(self, index: AnyIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return what a cell shows."""
         if not index.isValid():
             return None
@@ -93,6 +93,10 @@ class CompareModel(QAbstractItemModel):
             font.setBold(field in ("a", "b") and COMPARE_STYLES[line.state].bold)
             return font
         return None
+
+    def multiData(self, index: Index, span: Asked) -> None:
+        """Answer all that is asked about a cell."""
+        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a heading."""

@@ -8,36 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import (
-    QAbstractItemModel,
-    QModelIndex,
-    QModelRoleData,
-    QModelRoleDataSpan,
-    QObject,
-    QPersistentModelIndex,
-    Qt,
-)
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.core.tree import CheckpointIndex
+from ckpt_gui.gui.models.cells import Index
 from ckpt_gui.gui.models.tree_columns import Column
 
-Index = QModelIndex | QPersistentModelIndex
-Asked = QModelRoleDataSpan | QModelRoleData
 BLOCK = 2_000  # children that are shown at once
 _TOP = 0  # stands for no node among the ids of nodes
 _GROUP = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsDragEnabled
 ROW_FLAGS = _GROUP | Qt.ItemFlag.ItemNeverHasChildren
-
-
-def answer_all(model: QAbstractItemModel, index: Index, span: Asked) -> None:
-    """Answer all that Qt asks about a cell at once: it asks for seven roles, and waits for Python's lock at each."""
-    assert isinstance(span, QModelRoleDataSpan)
-    for at in range(span.size()):
-        asked = span[at]  # type: ignore[index]  # which the stubs do not know of
-        value = model.data(index, asked.role())
-        asked.clearData() if value is None else asked.setData(value)
 
 
 class LazyRows(QAbstractItemModel):

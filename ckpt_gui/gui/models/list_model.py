@@ -11,8 +11,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 from ckpt_gui.core.diff import Row, path_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tree import CheckpointIndex, Hits
+from ckpt_gui.gui.models.cells import Asked, Index, answer_all
 from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
-from ckpt_gui.gui.models.lazy_rows import ROW_FLAGS, Asked, Index, answer_all
+from ckpt_gui.gui.models.lazy_rows import ROW_FLAGS
 from ckpt_gui.gui.models.tree_columns import Column
 
 

@@ -6,16 +6,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import TensorScan
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
+from ckpt_gui.gui.models.cells import Asked, Index, answer_all
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import figure_text, shape_text
 
-AnyIndex = QModelIndex | QPersistentModelIndex
+# Numbers: they are compared for seven roles of each cell that is painted.
+DISPLAY, SPOKEN = int(Qt.ItemDataRole.DisplayRole), int(Qt.ItemDataRole.AccessibleTextRole)
+ALIGNMENT, COLOUR = int(Qt.ItemDataRole.TextAlignmentRole), int(Qt.ItemDataRole.ForegroundRole)
+TIP = int(Qt.ItemDataRole.ToolTipRole)
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +86,38 @@ class ScanModel(QAbstractTableModel):
             column, down = self._order
             self.sort(column, Qt.SortOrder.DescendingOrder if down else Qt.SortOrder.AscendingOrder)
 
-    def rowCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of tensors."""
         return 0 if parent.isValid() else len(self.found)
 
-    def columnCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of figures."""
         return 0 if parent.isValid() else len(COLUMNS)
 
-    def data(self, index: AnyIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's signature
+        """Return where a cell is; Qt's own way asks for both counts each time, of each cell that it paints."""
+        inside = 0 <= row < len(self.found) and 0 <= column < len(COLUMNS)
+        return self.createIndex(row, column) if inside else QModelIndex()
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a figure."""
         if not index.isValid():
             return None
         found, column = self.found[index.row()], COLUMNS[index.column()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role in (DISPLAY, SPOKEN):
             text = column.text(found) if column.text else figure_text(column.value(found))
-            return text if role == Qt.ItemDataRole.DisplayRole else f"{column.title}: {text}"
-        if role == Qt.ItemDataRole.TextAlignmentRole and index.column() > 1:
-            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        if role == Qt.ItemDataRole.ForegroundRole and found.odd_count and column.title == "Not finite":
+            return text if role == DISPLAY else f"{column.title}: {text}"
+        if role == ALIGNMENT and index.column() > 1:
+            return RIGHT
+        if role == COLOUR and found.odd_count and column.title == "Not finite":
             return self._theme.color("red")
-        if role == Qt.ItemDataRole.ToolTipRole and index.column() == 0:
+        if role == TIP and index.column() == 0:
             return safe_text(found.error or found.stats.reason or found.key, 300).replace("<", "&lt;")
         return None
+
+    def multiData(self, index: Index, span: Asked) -> None:
+        """Answer all that is asked about a cell."""
+        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a heading."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, QTimer, Signal
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.tokens import Vocabulary
 from ckpt_gui.gui.jobs import Job, JobManager
+from ckpt_gui.gui.models.cells import Asked, Index, answer_all
 from ckpt_gui.gui.models.values_grid import TILE, Grid, value_text
 from ckpt_gui.gui.theme import Theme
 
@@ -20,7 +21,6 @@ KEPT = 256  # tiles that are remembered
 AT_ONCE = 24  # tiles that one job reads
 MOST_ROWS, MOST_COLUMNS = 20_000_000, 1_000_000  # lines that Qt can place; an index leads to the others
 Place = tuple[int, int]
-AnyIndex = QModelIndex | QPersistentModelIndex
 
 
 class ValuesModel(QAbstractTableModel):
@@ -69,15 +69,15 @@ class ValuesModel(QAbstractTableModel):
         self._jobs.cancel(self._job, silently=True)
         self._job = None
 
-    def rowCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of rows."""
         return min(self.grid.rows, MOST_ROWS) if self.grid and not parent.isValid() else 0
 
-    def columnCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of columns."""
         return min(self.grid.columns, MOST_COLUMNS) if self.grid and not parent.isValid() else 0
 
-    def data(self, index: AnyIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a value, or a mark while it is being read."""
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -97,6 +97,10 @@ class ValuesModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return value_text(value)
         return f"{self._where(index.row(), index.column())} = {value!r}"
+
+    def multiData(self, index: Index, span: Asked) -> None:
+        """Answer all that is asked about a cell."""
+        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return the position of a row or column, and the token of a row of the vocabulary."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRect, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import BATCH_STYLES
+from ckpt_gui.gui.models.cells import Asked, Index, answer_all
 from ckpt_gui.gui.panels.batch_rows import BatchRow, as_table, columns
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
 
-AnyIndex = QModelIndex | QPersistentModelIndex
 STATE, NAME, KIND, SIZE, NEWS, FOLDER = range(6)
 WIDTHS = {STATE: 11, NAME: 12, KIND: 12, SIZE: 5, NEWS: 26, FOLDER: 12}  # ems
 BAR = GRID // 2
@@ -50,15 +50,15 @@ class BatchModel(QAbstractTableModel):
         self.rows = [*self.rows[:place], row, *self.rows[place + 1 :]]
         self.dataChanged.emit(self.index(place, 0), self.index(place, self.columnCount() - 1))
 
-    def rowCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of checkpoints."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: AnyIndex = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
         """Return the number of columns."""
         return 0 if parent.isValid() else len(columns())
 
-    def data(self, index: AnyIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return what a cell shows."""
         if not index.isValid():
             return None
@@ -87,6 +87,10 @@ class BatchModel(QAbstractTableModel):
         if column in (STATE, NEWS) and row.verdict is not None and row.verdict.steps:
             return "\n".join([row.news(), *(f"· {step.replace('`', '')}" for step in row.verdict.steps)])
         return row.texts()[column]
+
+    def multiData(self, index: Index, span: Asked) -> None:
+        """Answer all that is asked about a cell."""
+        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a heading."""
@@ -164,13 +168,13 @@ class _RowDelegate(QStyledItemDelegate):
         super().__init__(parent)
         self._theme = theme
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> Any:
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> Any:
         """Return the usual size with room for the bar."""
         size = super().sizeHint(option, index)
         size.setHeight(option.fontMetrics.height() + 2 * GRID)
         return size
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint the cell, and the bar below its words; a sentence is cut at its end, a name in the middle."""
         if index.column() == NEWS:
             option.textElideMode = Qt.TextElideMode.ElideRight

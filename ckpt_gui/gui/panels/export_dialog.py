@@ -6,6 +6,7 @@ at the folder, reading a base folder, writing and saving the report are jobs.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -51,12 +52,9 @@ class ExportDialog(QDialog):
         self.look, self.run = FolderLook(session.jobs, self), ExportRun(session.jobs, self)
         self._own_folder = False  # True once the user has named a folder
         self.setWindowTitle(self.tr("Fix and export"))
-        self.form, self.progress_page, self.result_page = (
-            ExportForm(theme),
-            ProgressPage(),
-            ResultPage(session.jobs, theme),
-        )
-        self.brief = ExportSummary(theme)
+        self.pages = QStackedWidget(self)
+        self._first = QWidget(self.pages)  # above what is in it from the start: Qt styles again all that gets a parent
+        self.form, self.brief = ExportForm(theme, self._first), ExportSummary(theme, self._first)
         self.summary = plain_label(muted=True)
         self.summary.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.copy_button = button(self.tr("Copy command"), tip=self.tr("Copy the command that does the same"))
@@ -82,17 +80,14 @@ class ExportDialog(QDialog):
         foot.addWidget(self.summary, 1)
         for widget in (self.copy_button, self.close_button, self.export_button):
             foot.addWidget(widget)
-        page = QWidget()
-        column = QVBoxLayout(page)
+        column = QVBoxLayout(self._first)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.form, 1)
         column.addWidget(self.brief, 1)
         self.brief.hide()
         column.addLayout(foot)
-        self.pages = QStackedWidget()
-        for each in (page, self.progress_page, self.result_page):
-            self.pages.addWidget(each)
+        self.pages.addWidget(self._first)
         box = QVBoxLayout(self)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(0)
@@ -102,8 +97,27 @@ class ExportDialog(QDialog):
         room = self.screen().availableSize() * 0.9
         self.resize(min(em(self, 44), room.width()), min(em(self, 46), room.height()))
 
+    @cached_property
+    def progress_page(self) -> ProgressPage:
+        """The page that says how far it is."""
+        page = ProgressPage(self.pages)
+        page.cancel_requested.connect(self.cancel)
+        page.hide_requested.connect(self.hide)
+        self.run.progressed.connect(page.show_progress)
+        self.pages.addWidget(page)
+        return page
+
+    @cached_property
+    def result_page(self) -> ResultPage:
+        """The page that says what was written."""
+        page = ResultPage(self._session.jobs, self._theme, self.pages)
+        page.open_requested.connect(self._open)
+        page.close_requested.connect(self.accept)
+        self.pages.addWidget(page)
+        return page
+
     def _connect(self) -> None:
-        form, result = self.form, self.result_page
+        form = self.form
         form.choices.target_wanted.connect(self._on_target)
         form.choices.policy_wanted.connect(self._on_policy)
         form.place.folder_changed.connect(self._on_folder)
@@ -116,16 +130,11 @@ class ExportDialog(QDialog):
         self.brief.change_requested.connect(self.show_form)
         self.look.due.connect(self._look)
         self.look.looked.connect(self._looked)
-        self.run.progressed.connect(self.progress_page.show_progress)
         self.run.done.connect(self._done)
         self.run.failed.connect(self._failed)
         self.export_button.clicked.connect(self.start)
         self.close_button.clicked.connect(self.reject)
         self.copy_button.clicked.connect(self._copy)
-        self.progress_page.cancel_requested.connect(self.cancel)
-        self.progress_page.hide_requested.connect(self.hide)
-        result.open_requested.connect(self._open)
-        result.close_requested.connect(self.accept)
         self._session.changed.connect(self._show)
         self._session.closed.connect(self._on_closed)
         self._theme.changed.connect(self._on_theme)
@@ -238,7 +247,7 @@ class ExportDialog(QDialog):
         self.starting.emit(folder)
         self._written_as = snapshot.decisions
         self.progress_page.start()
-        self.pages.setCurrentIndex(1)
+        self.pages.setCurrentWidget(self.progress_page)
         self.run.start(snapshot, folder, overwrite=overwrite, command=command)
 
     def cancel(self) -> None:
@@ -262,11 +271,11 @@ class ExportDialog(QDialog):
         if self._session.decisions == self._written_as:
             self._session.undo_stack.setClean()
         if self.run.written is not None:
-            self.pages.setCurrentIndex(2)
+            self.pages.setCurrentWidget(self.result_page)
             self.result_page.show_written(self.run.written)
 
     def _failed(self, error: BaseException) -> None:
-        self.pages.setCurrentIndex(0)
+        self.pages.setCurrentWidget(self._first)
         self.show_form()
         if isinstance(error, Cancelled):
             self.form.say("grey", "○", self.tr("Stopped"), self.tr("Nothing was kept at the target."))

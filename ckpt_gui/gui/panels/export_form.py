@@ -32,17 +32,17 @@ class ExportForm(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = ScrollBody(self)
+        self.setWidget(body)  # before there is much in it: Qt styles again all that gets a parent
         self.banner = OutcomeBanner(theme)
         self.choices, self.place, self.carried = ChoicesCard(), PlaceCard(theme), CarriedCard()
         self.findings, self.confirm = FindingsCard(theme), ConfirmCard()
-        body = ScrollBody()
         column = QVBoxLayout(body)
         column.setContentsMargins(2 * GRID, 2 * GRID, 2 * GRID, GRID)
         column.setSpacing(12)
         for card in (self.banner, self.confirm, self.choices, self.place, self.carried, self.findings):
             column.addWidget(card)
         column.addStretch(1)
-        self.setWidget(body)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the decisions and what follows from them."""

@@ -27,7 +27,7 @@ from ckpt_gui.gui.widgets.units import GRID, em, plain_label
 from ckpt_gui.gui.wording import count_text, human_bytes
 
 WIDTHS = (16, 3.2, 6.4, 5.6, 5.6, 6.4, 4, 5.4)  # of the columns, in ems
-DRAIN = 200  # milliseconds between two looks at what has come
+DRAIN = 400  # milliseconds between two looks at what has come: beside threads at work painting it takes 20 to 50
 SCREEN = 60  # rows that fill a table
 DRAIN_BELOW = 2_000  # the same once rows come below those in sight: Qt draws the whole table again for them
 

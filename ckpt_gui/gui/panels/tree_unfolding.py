@@ -11,7 +11,7 @@ from ckpt_gui.core.row_tree import Node
 from ckpt_gui.gui.panels.tree_view import KeyTreeView
 
 MOST_UNASKED = 5_000  # rows that are unfolded without being asked about
-SLICE = 0.02  # seconds of own work between two looks at what the user does
+SLICE = 0.008  # seconds of own work between two looks at what the user does
 
 
 class Unfolding(QObject):
