@@ -1,4 +1,4 @@
-"""Work that hands something over waits until it is painted: that takes several times as long beside a thread at work."""
+"""Work that hands something over waits until it is painted: painting beside a busy thread takes several times as long."""
 
 from __future__ import annotations
 

@@ -19,8 +19,13 @@ typedef unsigned char byte;
 enum {
   INTERFACE = 4, /* VERSION in compiled.py; both are raised when a function changes */
   PIECE = 4096,  /* elements whose tally fits small counters, and that stay in the first cache of a core */
-  LANES = 16     /* sums that are kept side by side: a power of two, enough for compilers to make vectors of them */
+  LANES = 16,    /* sums that are kept side by side: a power of two, enough for compilers to make vectors of them */
+  FEW = 64,      /* numbers whose bins are estimated together: where one is in doubt, all of them are looked at */
+  LEAVES = 4,    /* tables of counts */
+  MOST_BINS = 1024 /* that these tables have room for */
 };
+
+static const double ROUNDED = 3e-7; /* five times the rounding of fp32, as a part of what is rounded */
 
 static const uint32_t MAGNITUDE = 0x7FFFFFFF; /* of fp32: all but the sign */
 static const uint32_t INFINITE = 0x7F800000;
@@ -98,25 +103,68 @@ PUBLIC void ckpt_count8(const byte *patterns, size_t number, int64_t *counts) {
   for (i = 0; i < 256; i++) counts[i] += odd[i];
 }
 
-/* Of fp32 by bin, what is not finite left out: an estimate of the bin, put right by its borders where it is off by
-   one. What lies outside goes to the first or the last. `edges` has one number more than there are bins. */
-PUBLIC void ckpt_bins32(const byte *values, size_t number, const double *edges, size_t bins, double scale,
-                        int64_t *counts) {
-  const double first = edges[0], last = (double)(bins - 1);
+/* The bin of one finite number: an estimate, put right by its borders where it is off by one. */
+static inline size_t bin_of(float value, const double *edges, size_t bins, double scale) {
+  double at = (value - edges[0]) * scale, last = (double)(bins - 1);
+  size_t bin = (size_t)(at < 0 ? 0 : at > last ? last : at);
+  bin -= bin > 0 && value < edges[bin];
+  bin += bin < bins - 1 && value >= edges[bin + 1];
+  return bin;
+}
+
+/* The bins of a few numbers as estimated in fp32, four at a time; returns 0 where one lies so near a border, or outside,
+   that its own may be another. What is not finite gets the number behind the last bin. */
+static int guess_bins(const byte *values, float first, float end, float scale, float near, int32_t *found) {
+  const int32_t beyond = (int32_t)end;
+  const float far = 1 - near;
+  int32_t doubt = 0;
   size_t i;
-  for (i = 0; i < number; i++) {
+  for (i = 0; i < FEW; i++) {
     uint32_t bits = load32(values + 4 * i);
-    float value;
-    double at;
-    size_t bin;
-    if ((bits & MAGNITUDE) >= INFINITE) continue;
+    int32_t odd = (bits & MAGNITUDE) >= INFINITE, bin;
+    float value, at, part;
+    bits = odd ? 0 : bits;
     memcpy(&value, &bits, sizeof value);
     at = (value - first) * scale;
-    bin = (size_t)(at < 0 ? 0 : at > last ? last : at);
-    bin -= bin > 0 && value < edges[bin];
-    bin += bin < bins - 1 && value >= edges[bin + 1];
-    counts[bin]++;
+    at = at > -1 ? at : -1;
+    at = at < end ? at : end;
+    bin = (int32_t)at;
+    part = at - (float)bin;
+    doubt |= (odd ^ 1) & ((part < near) | (part > far));
+    found[i] = odd ? beyond : bin;
   }
+  return !doubt;
+}
+
+/* Of fp32 by bin, what is not finite left out. What lies outside goes to the first or the last. `edges` has one number
+   more than there are bins. Neighbours are often alike: they are counted in tables of their own, or each would wait for
+   the one before. */
+PUBLIC void ckpt_bins32(const byte *values, size_t number, const double *edges, size_t bins, double scale,
+                        int64_t *counts) {
+  int64_t apart[LEAVES][MOST_BINS + 1] = {{0}};
+  int32_t found[FEW];
+  const double reach = (edges[0] < 0 ? -edges[0] : edges[0]) + (edges[bins] < 0 ? -edges[bins] : edges[bins]);
+  const double near = (reach * scale + (double)bins) * ROUNDED; /* of a bin: what rounding makes of it, at most */
+  const int fast = bins <= MOST_BINS && near < 0.1 && scale > 1e-30 && scale < 1e30;
+  const float start = (float)edges[0], end = (float)bins;
+  size_t i, leaf;
+  while (number) {
+    size_t size = smaller(number, FEW);
+    if (fast && size == FEW && guess_bins(values, start, end, (float)scale, (float)near, found)) {
+      for (i = 0; i < FEW; i += LEAVES)
+        for (leaf = 0; leaf < LEAVES; leaf++) apart[leaf][found[i + leaf]]++;
+    } else {
+      for (i = 0; i < size; i++) {
+        uint32_t bits = load32(values + 4 * i);
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        if ((bits & MAGNITUDE) < INFINITE) counts[bin_of(value, edges, bins, scale)]++;
+      }
+    }
+    number -= size, values += 4 * size;
+  }
+  for (i = 0; fast && i < bins; i++)
+    for (leaf = 0; leaf < LEAVES; leaf++) counts[i] += apart[leaf][i];
 }
 
 /* -------------------------------------------------------------------------------------------------------- casts */

@@ -7,7 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ckpt_gui import dataclasses
+from ckpt_gui.core.bulk import joined
 from ckpt_gui.core.cores import WORKERS
+from ckpt_gui.core.garbage import collected_later
 from ckpt_gui.core.remote.watch import adopt, current
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
@@ -44,16 +46,18 @@ def many_stats(
         Cancelled: `cancelled` said so.
         CheckpointError: The bytes of a tensor can not be read.
     """
-    places = {ref.place: ref for ref in refs}
-    together = windows(source, places.values())
+    asked = [ref.place for ref in refs]
+    places = joined(asked, refs)
     shared = SharedWatch("Reading tensors", sum(ref.nbytes for ref in places.values()), progress, cancelled)
     with ThreadPoolExecutor(
         max(workers, 1), thread_name_prefix="stats", initializer=adopt, initargs=(current(),)
     ) as pool:
         try:
             found: dict[tuple[object, ...], TensorStats] = {}
-            for some in pool.map(lambda window: window_stats(window, shared, bins), together):
-                found |= some
+            with collected_later():
+                together = windows(source, places.values())
+                for some in pool.map(lambda window: window_stats(window, shared, bins), together):
+                    found |= some
             futures: dict[tuple[object, ...], Future[TensorStats]] = {
                 place: pool.submit(stats_under, source, ref, bins, shared.watch(ref), cache)
                 for place, ref in places.items()
@@ -64,7 +68,7 @@ def many_stats(
             shared.stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return tuple(_named(found[ref.place], ref.key) for ref in refs)
+    return tuple(_named(found[place], ref.key) for place, ref in zip(asked, refs, strict=True))
 
 
 def _named(stats: TensorStats, key: str) -> TensorStats:

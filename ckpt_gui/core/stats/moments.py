@@ -16,6 +16,7 @@ from ckpt_gui.core.stats.tally_base import COUNTED, figures
 from ckpt_gui.core.tensors import TensorRef
 
 SMALL = 1 << 16  # up to so many elements of a wide type are kept, so that their distribution is exact
+GLIMPSE = 1 << 12  # bytes of a block, a whole number of elements, that tell of most tensors that no narrower type fits
 
 
 class Moments:
@@ -32,9 +33,11 @@ class Moments:
         self._sketch = None if numel <= SMALL else np.zeros(BUCKETS, dtype=np.int64)
         self._odd = numel % 2 if dtype == "fp4" else 0
         self.is_exact = numel <= SMALL
+        self._found: Distribution | None = None  # until more is added
 
     def add(self, raw: Array) -> None:
         """See `Tally`."""
+        self._found = None
         self._note_fits(raw)
         if self._sketch is not None and self.dtype == "fp32":
             singles = raw.view(np.float32)
@@ -82,7 +85,7 @@ class Moments:
         """Forget the narrower types that do not hold these elements exactly; most fail at the first block."""
         with np.errstate(over="ignore", invalid="ignore"):
             for name in [name for name, holds in self.fits.items() if holds]:
-                self.fits[name] = holds_exactly(raw, self.dtype, name)
+                self.fits[name] = all(holds_exactly(part, self.dtype, name) for part in (raw[:GLIMPSE], raw))
 
     def _join(self, number: int, mean: float, deviation: float) -> None:
         total, delta = self.number + number, mean - self.mean
@@ -98,6 +101,7 @@ class Moments:
 
     def merge(self, other: Moments) -> None:
         """See `Tally`."""
+        self._found = None
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.fits = {name: holds and other.fits[name] for name, holds in self.fits.items()}
@@ -121,6 +125,11 @@ class Moments:
 
     def distribution(self) -> Distribution:
         """See `Tally`."""
+        if self._found is None:
+            self._found = self._spread()
+        return self._found
+
+    def _spread(self) -> Distribution:
         extent = self.range()
         if extent is None:
             return of_values(np.zeros(0), True)
@@ -150,6 +159,7 @@ class Moments:
 
     def restore(self, plain: dict[str, Any], arrays: dict[str, Array]) -> None:
         """See `Tally`."""
+        self._found = None
         for name in ("number", *COUNTED):
             setattr(self, name, int(plain[name]))
         for name in ("mean", "deviation", "square_sum"):
