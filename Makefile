@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test test-screen test-oracles test-real test-desktop fuzz bench bundle icons install-desktop \
+.PHONY: help setup run test test-screen test-oracles test-real test-desktop test-kernels fuzz bench bundle icons install-desktop \
   uninstall-desktop screenshots sample guide translations families format clean
 
 help:  ## List the targets
@@ -33,6 +33,9 @@ test-real:  ## Run on real checkpoints (see tests/real)
 
 test-desktop:  ## Check desktop file, metainfo and MIME types with the desktop's own tools, which are installed for it
 	@scripts/test_desktop.sh
+
+test-kernels:  ## Run the tests of the compiled kernels with gcc's sanitizers
+	@scripts/test_kernels.sh
 
 fuzz:  ## Open 10,000 mutants of good files (another seed with SEED=2)
 	@scripts/setup.sh dev

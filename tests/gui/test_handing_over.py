@@ -1,4 +1,4 @@
-"""Work that hands something over waits until it is painted: painting beside a busy thread takes several times as long."""
+"""Work that hands something over waits until that is painted: beside a busy thread it takes several times as long."""
 
 from __future__ import annotations
 

@@ -100,6 +100,26 @@ def test_counts_by_bin(compiled: Compiled, low: float, high: float, bins: int, b
     assert (both(compiled, work)[1] == np.arange(bins) + np.bincount(wanted, minlength=bins)).all()
 
 
+RANGES = [(-1, 1), (0, 3), (-0.07, 0.013), (1000, 1001), (-3e38, 3e38), (0, 1e-37), (-3e-39, 1e-39)]
+
+
+@pytest.mark.parametrize("bins", [1, 2, 256, 1024, 1025])
+@pytest.mark.parametrize(("low", "high"), RANGES)
+def test_numbers_at_the_borders_of_bins(compiled: Compiled, low: float, high: float, bins: int) -> None:
+    """Bins are estimated: what lies at a border, or next to it, is where an estimate would be off by one."""
+    edges = np.linspace(np.float64(np.float32(low)), np.float64(np.float32(high)), bins + 1)
+    near = edges.astype(np.float32)
+    above, below = (np.nextafter(near, np.float32(end)) for end in (np.inf, -np.inf))
+    between = np.linspace(low, high, 4096).astype(np.float32)
+    odd = np.array([np.nan, np.inf, -np.inf, 3.4e38, -3.4e38], dtype=np.float32)
+    at = np.concatenate([near, above, below])
+    for values in (between, np.concatenate([between, odd, at]), np.repeat(at, 70), between[:63], between[:65]):
+        counts, finite = np.zeros(bins, dtype=np.int64), values[np.isfinite(values)].astype(np.float64)
+        compiled.count_bins(counts, values, edges)
+        wanted = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, bins - 1)
+        assert (counts == np.bincount(wanted, minlength=bins)).all()
+
+
 def test_bins_whose_borders_are_one_number(compiled: Compiled) -> None:
     counts = np.zeros(4, dtype=np.int64)
     compiled.count_bins(counts, np.array([1.0, 2.0], dtype=np.float32), np.array([1.0, 1.0, 1.0, 1.0, 3.0]))
