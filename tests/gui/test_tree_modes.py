@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QPoint, QPointF, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, QPointF, Qt, QThreadPool
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -298,6 +298,35 @@ def test_a_drag_carries_a_table_and_no_file(panel: TreePanel) -> None:
     ]  # fmt: skip
     assert len(lines) == 2
     assert bytes(data.data("text/tab-separated-values").data()).decode() == data.text()
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_very_many_rows_are_written_by_a_job_while_they_are_dragged(
+    panel: TreePanel, monkeypatch: pytest.MonkeyPatch, is_free: bool
+) -> None:
+    panel.set_mode("flat")
+    panel.view.list.selectAll()
+    wanted = panel.copying.mime_data()
+    monkeypatch.setattr(tree_copy, "MANY", 2)
+    if not is_free:
+        monkeypatch.setattr(QThreadPool, "start", lambda *_: None)
+    data = panel.copying.mime_data()
+    assert sorted(data.formats()) == sorted(wanted.formats())
+    assert not data.hasUrls()
+    assert data.text() == wanted.text()
+    assert data.data("text/tab-separated-values") == wanted.data("text/tab-separated-values")
+
+
+def test_what_is_cancelled_while_it_is_dragged_is_not_dropped(
+    panel: TreePanel, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel.set_mode("flat")
+    panel.view.list.selectAll()
+    monkeypatch.setattr(tree_copy, "MANY", 2)
+    monkeypatch.setattr(QThreadPool, "start", lambda *_: None)
+    data = panel.copying.mime_data()
+    window.jobs.running()[-1].cancel()
+    assert data.text() == ""
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 
-from PySide6.QtCore import QMimeData, QObject, Qt
+from PySide6.QtCore import QByteArray, QMetaType, QMimeData, QObject, Qt
 from PySide6.QtGui import QDrag, QGuiApplication
 
 from ckpt_gui.core.bulk import coming
@@ -43,6 +45,8 @@ class TreeCopy(QObject):
     def mime_data(self) -> QMimeData:
         """Return what is dragged: a table for spreadsheets, which is plain text for all others, and never a file."""
         tree, chosen = self._chosen()
+        if len(chosen) > MANY:
+            return _Dragged(self._jobs, self._writing(chosen), tree, chosen)
         data, table = QMimeData(), "\n".join(_line(tree, one) for one in chosen)
         data.setText(table)
         data.setData(TABLE, table.encode())
@@ -50,8 +54,8 @@ class TreeCopy(QObject):
 
     def drag(self) -> None:
         """Let the selected rows be dropped somewhere; they stay where they are."""
-        data = self.mime_data()
-        if data.text():
+        if self._chosen()[1]:
+            data = self.mime_data()
             drag = QDrag(self._views)
             drag.setMimeData(data)
             drag.exec(Qt.DropAction.CopyAction)
@@ -61,14 +65,55 @@ class TreeCopy(QObject):
             return self._views.list.keys.tree, self._views.selected_rows()
         return self._views.tree.keys.tree, self._views.selected_nodes()
 
+    def _writing(self, chosen: Sequence[Row | Node]) -> str:
+        return self.tr("Copying {n} rows").format(n=count_text(len(chosen)))
+
     def _copy(self, write: Write) -> None:
         """Copy a line for each of what is selected: at once, or of very many as soon as a job has written them."""
         tree, chosen = self._chosen()
         if len(chosen) > MANY:
-            title = self.tr("Copying {n} rows").format(n=count_text(len(chosen)))
-            self._jobs.start(title, lambda job: _lines(tree, chosen, write, job), _put, lambda _: None)
+            self._jobs.start(self._writing(chosen), lambda job: _lines(tree, chosen, write, job), _put, lambda _: None)
         elif chosen:
             QGuiApplication.clipboard().setText("\n".join(write(tree, one) for one in chosen))
+
+
+class _Dragged(QMimeData):
+    """A table of very many rows: a job writes it while it is dragged, and it is waited for if it is dropped before.
+
+    Args:
+        jobs: Runs the job.
+        title: What the job does.
+        tree: What the rows are of.
+        chosen: The rows.
+    """
+
+    def __init__(self, jobs: JobManager, title: str, tree: RowTree, chosen: Sequence[Row | Node]) -> None:
+        super().__init__()
+        self._write = partial(_lines, tree, chosen, _line)
+        self._text: Future[bytes] = Future()
+        self._job = jobs.start(title, self._fill, lambda _: None, lambda _: None, quiet=True)
+
+    def _fill(self, job: Job) -> None:
+        if self._text.set_running_or_notify_cancel():
+            try:
+                self._text.set_result(self._write(job))
+            except BaseException as error:
+                self._text.set_exception(error)
+                raise
+
+    def formats(self) -> list[str]:
+        """Return what it can be taken as."""
+        return ["text/plain", TABLE]
+
+    def retrieveData(self, mimetype: str, _type: QMetaType | QMetaType.Type, /) -> QByteArray | None:
+        """Return the table, which is asked for where it is dropped."""
+        if mimetype not in self.formats():
+            return None
+        try:
+            no_thread_was_free = self._text.cancel()
+            return QByteArray(self._write(self._job) if no_thread_was_free else self._text.result())
+        except Cancelled:
+            return None
 
 
 def _put(text: bytes) -> None:
