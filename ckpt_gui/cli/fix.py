@@ -309,4 +309,4 @@ def _executor(args: argparse.Namespace) -> AbstractContextManager[Executor | Non
         return nullcontext()
     from ckpt_gui.core.clusters import cluster
 
-    return cluster(args.cluster)
+    return cluster(args.cluster, say)

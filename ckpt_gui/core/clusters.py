@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -23,9 +24,12 @@ from typing import Any
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.text import plural
 from ckpt_gui.core.version import version
 
+Tell = Callable[[str], None]
 CONNECT_SECONDS = 20
+LOOK = 1.0  # seconds between two looks at which workers are there
 POLL = 0.1  # seconds between two looks for a scheduler's file
 RETRIES = 3  # times a job is done again whose worker was lost
 CODE = "cluster-failed"
@@ -35,11 +39,12 @@ KINDS = "dask://HOST:PORT, dask+file:SCHEDULER.json, mpi: or processes:N"
 
 
 @contextmanager
-def cluster(url: str) -> Iterator[Executor]:
+def cluster(url: str, tell: Tell | None = None) -> Iterator[Executor]:
     """Open the executor that a URL names, and close it in the end.
 
     Args:
         url: See the module.
+        tell: Called, from another thread, with a sentence when a worker is lost, where the cluster says so (dask).
 
     Yields:
         The executor; a job whose worker is lost is done again by another.
@@ -48,7 +53,7 @@ def cluster(url: str) -> Iterator[Executor]:
         CheckpointError: There is no such cluster, a library for it is missing, its workers run another version of this
             program, or too many of them were lost. The code is `cluster-failed`.
     """
-    with _named(url) as executor:
+    with _named(url, tell) as executor:
         yield executor
 
 
@@ -61,13 +66,13 @@ def check_address(url: str) -> None:
     _named(url)
 
 
-def _named(url: str) -> AbstractContextManager[Executor]:
+def _named(url: str, tell: Tell | None = None) -> AbstractContextManager[Executor]:
     """Return the cluster that a URL names, not yet opened."""
     kind, _, rest = url.partition(":")
     if kind == "dask" and (place := _PLACE.fullmatch(rest)):
-        return _dask(url, {"address": f"tcp://{place[1]}{place[2] or DASK_PORT}"})
+        return _dask(url, {"address": f"tcp://{place[1]}{place[2] or DASK_PORT}"}, tell)
     if kind == "dask+file" and rest:
-        return _dask_of_file(url, Path(rest))
+        return _dask_of_file(url, Path(rest), tell)
     if kind == "mpi" and rest in ("", "//"):
         return _mpi()
     if kind == "processes" and rest.isascii() and rest.isdigit() and int(rest) > 0:
@@ -76,9 +81,9 @@ def _named(url: str) -> AbstractContextManager[Executor]:
 
 
 @contextmanager
-def _dask_of_file(url: str, path: Path) -> Iterator[Executor]:
+def _dask_of_file(url: str, path: Path, tell: Tell | None) -> Iterator[Executor]:
     _wait_for_file(path)
-    with _dask(url, {"scheduler_file": str(path)}) as executor:
+    with _dask(url, {"scheduler_file": str(path)}, tell) as executor:
         yield executor
 
 
@@ -105,7 +110,7 @@ def _processes(count: int) -> Iterator[Executor]:
 
 
 @contextmanager
-def _dask(url: str, where: Mapping[str, Any]) -> Iterator[Executor]:
+def _dask(url: str, where: Mapping[str, Any], tell: Tell | None) -> Iterator[Executor]:
     try:
         import distributed
         from distributed.comm import CommClosedError
@@ -120,7 +125,7 @@ def _dask(url: str, where: Mapping[str, Any]) -> Iterator[Executor]:
         raise CheckpointError(CODE, text, fix="See that it runs and can be reached from here.") from error
     try:
         _check_workers(client)
-        with client.get_executor(retries=RETRIES, pure=False) as executor:
+        with _watched(client, tell), client.get_executor(retries=RETRIES, pure=False) as executor:
             yield executor
     except KilledWorker as error:
         text = "Workers of the cluster were lost again and again while they wrote a file: killed, or out of memory."
@@ -130,6 +135,48 @@ def _dask(url: str, where: Mapping[str, Any]) -> Iterator[Executor]:
         raise CheckpointError(CODE, text, fix="Run it again with --resume; files that are whole are kept.") from error
     finally:
         client.close(timeout=CONNECT_SECONDS)
+
+
+@contextmanager
+def _watched(client: Any, tell: Tell | None) -> Iterator[None]:
+    """Tell of workers that dask has lost: it waits some seconds until it gives up one that does not answer."""
+    ended = threading.Event()
+
+    def watch(known: set[str]) -> None:
+        while not ended.wait(LOOK):
+            try:
+                there = set(client.nthreads())
+            except (OSError, TimeoutError, RuntimeError):  # the scheduler is lost: those who wait for it say so
+                return
+            if known - there and tell is not None:
+                tell(_loss(len(known - there), len(there)))
+            known = there
+
+    if tell is None:
+        yield
+        return
+    thread = threading.Thread(target=watch, args=(set(client.nthreads()),), name="workers")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _loss(lost: int, left: int) -> str:
+    """Return a sentence about workers that are lost.
+
+    >>> _loss(1, 2)
+    'The cluster has lost 1 worker, 2 are left: what it was writing is written again by another.'
+    """
+    if not left:
+        return f"The cluster has lost {plural(lost, 'worker')} and has none left: the export waits for another."
+    whose = "it was" if lost == 1 else "they were"
+    rest = "1 is" if left == 1 else f"{left} are"
+    return (
+        f"The cluster has lost {plural(lost, 'worker')}, {rest} left: what {whose} writing is written again by another."
+    )
 
 
 def _check_workers(client: Any) -> None:

@@ -98,6 +98,7 @@ def test_a_worker_that_is_killed_in_the_middle_costs_nothing_but_time(
 ) -> None:
     write_export(export, tmp_path / "alone")
     done: list[str] = []
+    told: list[str] = []
 
     def note(label: str, _done: int, _total: int) -> None:
         if label.startswith("Wrote"):
@@ -105,8 +106,10 @@ def test_a_worker_that_is_killed_in_the_middle_costs_nothing_but_time(
                 dask.workers[0].send_signal(signal.SIGKILL)
             done.append(label)
 
-    with cluster(dask.url) as executor:
+    with cluster(dask.url, told.append) as executor:
         result = write_export(export, tmp_path / "out", executor=executor, progress=note)
+        _wait(lambda: told)
+    assert told == ["The cluster has lost 1 worker, 1 is left: what it was writing is written again by another."]
     assert dask.workers[0].wait(60) == -signal.SIGKILL
     assert len(done) == len(set(done)) > 5
     assert result.verified == result.tensors
