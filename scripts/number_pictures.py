@@ -18,8 +18,9 @@ from ckpt_gui.core.file_map import HasRegions
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import normalise
 from ckpt_gui.core.scan import scan, strip
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import BINS, heat_map, tensor_stats
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.plots import (
     DARK,
     LIGHT,

@@ -38,7 +38,7 @@ from ckpt_gui.core.report import check_document, check_json, check_page, failure
 from ckpt_gui.core.report import status as plan_status
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.report.as_json import SCHEMA
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.text import Document, Figure, plain
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from ckpt_gui.core.policy import TIE_CHOICES, Policy
 from ckpt_gui.core.report import export_document, failure_document, failure_json, sarif
 from ckpt_gui.core.report.as_file import report_text
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.text import Style, plain
 
 MEANT = {OK: "written and verified", TROUBLE: "refused or failed", USAGE: "unreadable", CANCELLED: "stopped"}

@@ -10,7 +10,7 @@ from ckpt_gui.cli.edit_options import add_edit_options
 from ckpt_gui.cli.parser import place
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.tensors import Source, find_ref
+from ckpt_gui.core.source import Source, find_ref
 from ckpt_gui.core.text import shown
 from ckpt_gui.core.text.words import read_bytes
 

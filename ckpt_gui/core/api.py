@@ -24,7 +24,7 @@ from ckpt_gui.core.remote.address import admit
 from ckpt_gui.core.remote.watch import watching
 from ckpt_gui.core.renames import check_rule
 from ckpt_gui.core.retarget import retarget, with_base
-from ckpt_gui.core.tensors import Source, find_ref
+from ckpt_gui.core.source import Source, find_ref
 from ckpt_gui.core.text.words import read_bytes
 
 if TYPE_CHECKING:

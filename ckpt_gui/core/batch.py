@@ -25,7 +25,7 @@ from ckpt_gui.core.plan_file import read_plan
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.text import plural
 from ckpt_gui.dataclasses import dataclass
 

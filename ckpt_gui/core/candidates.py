@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
-from ckpt_gui.core.diff import Diff, Row, in_state
+from ckpt_gui.core.diff import Diff, Row
 from ckpt_gui.core.edits import Rename
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.keys import indices, safe_text
 from ckpt_gui.core.passes.expectation import stored_name
+from ckpt_gui.core.rows import in_state
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 

@@ -11,7 +11,8 @@ from ckpt_gui.core.exprs import stream_of
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.ops import RefStream, Stream
 from ckpt_gui.core.out_files import Part
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 _STRAIGHT = ("permute", "cast")  # ops that read a tensor from start to end, each byte once
 

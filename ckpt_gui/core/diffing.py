@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ckpt_gui.core.diff import Diff, Row, Rows, State, Told
+from ckpt_gui.core.diff import Diff, Row, State
 from ckpt_gui.core.entry import Entry, places_of, walk
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.exprs import Made
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.passes.expectation import Wanted, shape_of_key, shapes_wanted, stored_name
 from ckpt_gui.core.plan import Dropped, Plan
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.rows import Rows, Told
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, replace
 
 _CLASH: tuple[State, str] = ("error", "another tensor would have the same name; leave one of them out")

@@ -11,7 +11,7 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.origin import check_reachable
 from ckpt_gui.core.shards import STOP, ShardJob, ShardResult, run_shard, write_shard
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 
 Kept = Callable[[ShardJob, ShardResult], None]
 _TICK = 0.2  # seconds after which a cancel is heard

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import compress
 
-from ckpt_gui.core.diff import Outline, Row, kinds_of, names_of
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.key_numbers import grouped, numbers_at, with_ranges
 from ckpt_gui.core.row_tree import DOT
+from ckpt_gui.core.rows import Outline, kinds_of, names_of
 from ckpt_gui.dataclasses import dataclass
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 ALIGNED = 4096  # no alignment above that is told

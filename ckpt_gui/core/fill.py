@@ -24,7 +24,8 @@ from ckpt_gui.core.meter import Meter, run_jobs
 from ckpt_gui.core.out_files import OutFile, Part
 from ckpt_gui.core.pieces import Piece, big_first, block_bytes, blocks, cut
 from ckpt_gui.core.plain_copy import LARGE, PlainCopy, pwrite
-from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
+from ckpt_gui.core.source import Source, SourceFile
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.adapters import Adapter
-from ckpt_gui.core.tensors import Reader, Source, TensorRef
+from ckpt_gui.core.source import Reader, Source
+from ckpt_gui.core.tensors import TensorRef
 
 FOLDER = "adapter/"  # before the names of the adapter's files
 _BLOCK = 1 << 20

@@ -20,7 +20,7 @@ from ckpt_gui.core.fill import Filled
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, abandoned
 from ckpt_gui.core.shards import ShardJob, ShardResult, job_digest, source_digest
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.version import version
 from ckpt_gui.dataclasses import dataclass
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from itertools import repeat
 
 from ckpt_gui.core.bulk import build
-from ckpt_gui.core.diff import Diff, Row, Rows, State, Told
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.diff import Diff, Row, State
+from ckpt_gui.core.rows import Rows, Told
+from ckpt_gui.core.source import Source
 
 LISTED: State = "listed"
 

@@ -22,7 +22,8 @@ from ckpt_gui.core.passes.ties import judge_ties, pair_key
 from ckpt_gui.core.plan import Evidence, Plan, Replica, TieName, account
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.tile_rows import look_at_rows
 
 BLOCK = 1 << 20

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkab
 
 from ckpt_gui.core.dtypes import BY_NAME, num_bytes
 from ckpt_gui.core.errors import CheckpointError
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, field
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.formats.registry import open_part
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import has_secret
-from ckpt_gui.core.tensors import Reader, Source, SourceFile, TensorRef
+from ckpt_gui.core.source import Reader, Source, SourceFile
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 

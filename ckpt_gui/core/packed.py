@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.slices import Index, read_part
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.elements import nibbles, pattern_values
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 Array = NDArray[Any]

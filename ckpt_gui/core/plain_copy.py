@@ -14,7 +14,8 @@ import numpy as np
 from ckpt_gui.core.crc import crc32
 from ckpt_gui.core.meter import Meter
 from ckpt_gui.core.pieces import block_bytes, blocks
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 LARGE = 1 << 20  # bytes from which it is worth a question to the system whether there are holes, or blocks to share
 _STRIDE = 8 << 20  # bytes after which it is asked again where the next hole is

@@ -16,7 +16,8 @@ from ckpt_gui.core.entry import Entries, Entry, as_entries, places_of, walk
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.key_groups import KeyGroups
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef, TensorSpec
 from ckpt_gui.dataclasses import dataclass, field
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.meter import Meter, run_jobs
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.pieces import Piece, big_first, block_bytes, blocks, cut
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 
 def verify(path: Path, file: OutFile, filled: Filled, meter: Meter, workers: int) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ckpt_gui.core.fill import share
 from ckpt_gui.core.out_files import OutFile
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.target_folder import MARGIN, existing_parent, free_bytes
-from ckpt_gui.core.tensors import Source
 
 
 def room_for(files: Sequence[OutFile], source: Source, target: Path) -> int:

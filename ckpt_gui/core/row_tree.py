@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
 
-from ckpt_gui.core.diff import STATES, Picked, Row, refs_of, sizes_of, states_of
+from ckpt_gui.core.diff import STATES, Row
 from ckpt_gui.core.keys import natural
+from ckpt_gui.core.rows import Picked, refs_of, sizes_of, states_of
 from ckpt_gui.core.tensors import shares_storage
 
 CODE: Mapping[str, int] = {state: number for number, state in enumerate(STATES)}  # the lower, the more attention

@@ -24,7 +24,8 @@ from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.origin import Origin, lasting, open_origin, origin_of
 from ckpt_gui.core.out_files import OutFile
 from ckpt_gui.core.read_back import verify
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.timing import Laps
 from ckpt_gui.dataclasses import dataclass
 

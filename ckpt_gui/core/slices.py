@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import decode
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 MOST_READ = 64 << 20  # bytes at once, where elements lie far apart in a row

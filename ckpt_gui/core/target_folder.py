@@ -24,7 +24,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url, redacted
 from ckpt_gui.core.remote.blob import Blob
 from ckpt_gui.core.remote.blocks import BLOCK
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.text import human_bytes
 
 NAMED = 100  # bytes of a folder's name that stand in that of its hidden sibling

@@ -6,10 +6,11 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 
-from ckpt_gui.core.diff import Row, names_of, paths_of, refs_of, types_of
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.filtering import Query, Subject, Subjects, subject, text_of
 from ckpt_gui.core.key_families import FamilyTree, families
 from ckpt_gui.core.row_tree import CODE, RowFacts, RowTree, counted, in_order
+from ckpt_gui.core.rows import names_of, paths_of, refs_of, types_of
 from ckpt_gui.dataclasses import dataclass, field
 
 # States that `next difference` stops at.

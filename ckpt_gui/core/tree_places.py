@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ckpt_gui.core.diff import Row, paths_of
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Plan
+from ckpt_gui.core.rows import paths_of
 
 
 def tree_places(export: Export, rows: Sequence[Row]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.ops import Bytes, Shape, Stream, read_any
-from ckpt_gui.core.tensors import Blocks
+from ckpt_gui.core.source import Blocks
 from ckpt_gui.dataclasses import dataclass
 
 _FLOAT = 4  # bytes of an fp32

@@ -14,8 +14,9 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.packed import packed
 from ckpt_gui.core.slices import Index, parse_index, read_part
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import no_figures
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 __all__ = ["MOST", "Index", "Values", "parse_index", "read_values", "shape_of"]

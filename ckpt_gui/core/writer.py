@@ -29,6 +29,7 @@ from ckpt_gui.core.niceness import Rest
 from ckpt_gui.core.out_files import plan_files
 from ckpt_gui.core.room import room_for
 from ckpt_gui.core.shards import ShardJob, ShardResult, make_jobs
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.target_folder import (
     check_target,
     commit,
@@ -39,7 +40,6 @@ from ckpt_gui.core.target_folder import (
     staged,
     write_text,
 )
-from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import human_bytes
 from ckpt_gui.core.timing import Laps
 from ckpt_gui.dataclasses import dataclass, field, replace

@@ -11,7 +11,7 @@ from ckpt_gui.core.export import GB, Target
 from ckpt_gui.core.plan_file import plan_text
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.text import human_bytes, plural
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.layouts import LAYOUTS

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.candidates import Candidate, rule_for
-from ckpt_gui.core.diff import Row, in_state, row_of
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.edits import FieldEdit, Rename
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.rows import in_state, row_of
 from ckpt_gui.gui.help_commands import HelpCommands
 from ckpt_gui.gui.models.rule_preview import start_rule
 from ckpt_gui.gui.panels.fields_dialog import FieldsDialog

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from ckpt_gui.core.tensors import SourceFile
+from ckpt_gui.core.source import SourceFile
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.file_changes import Change, changes
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject
 
-from ckpt_gui.core.diff import paths_of
+from ckpt_gui.core.rows import paths_of
 from ckpt_gui.gui.actions import take_shortcuts
 from ckpt_gui.gui.models.palette import KeyLookUp
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from ckpt_gui.core.api import open_adapter
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.gui.decisions import AdapterChoice
 from ckpt_gui.gui.jobs import Job, JobManager
 

@@ -19,7 +19,7 @@ from ckpt_gui.core.normalise import normalise, unasked, understand
 from ckpt_gui.core.plan import Evidence, Plan, Step
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget, with_base
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.core.tree_places import tree_places
 from ckpt_gui.dataclasses import dataclass

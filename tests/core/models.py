@@ -21,7 +21,7 @@ from ckpt_gui.core.formats.memory import from_state_dict
 from ckpt_gui.core.normalise import normalise, understand
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.policy import Policy
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from tests import builders
 
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB = 24, 3, 4, 2, 8, 40, 50

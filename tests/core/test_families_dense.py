@@ -25,8 +25,8 @@ from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.symbols import size_of
-from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.writer import write_export
 from tests.core import models
 

@@ -20,7 +20,8 @@ from ckpt_gui.core.passes.expectation import expected
 from ckpt_gui.core.plan import Plan, Tie
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 
 def headers(name: str, layout: str = "hf", *, head: bool | None = None) -> Source:

@@ -23,7 +23,7 @@ from ckpt_gui.core.passes.unwrap import unwrap
 from ckpt_gui.core.plan import Plan, account
 from ckpt_gui.core.policy import Policy
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from tests.core import models
 
 FRONTS = ("", "_orig_mod.", "module.", "module._orig_mod.", "model.", "model._orig_mod.", "x.")

@@ -27,7 +27,8 @@ from ckpt_gui.core.report import (
     use_sentences,
 )
 from ckpt_gui.core.retarget import retarget
-from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
+from ckpt_gui.core.source import Source, SourceFile
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import (
     Document,
     Pair,

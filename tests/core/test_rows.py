@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ckpt_gui.core.diff import (
-    Diff,
-    Row,
+from ckpt_gui.core.diff import Diff, Row
+from ckpt_gui.core.diffing import diff_expected
+from ckpt_gui.core.export import Target
+from ckpt_gui.core.retarget import retarget
+from ckpt_gui.core.rows import (
     Rows,
     in_state,
     kinds_of,
@@ -21,9 +23,6 @@ from ckpt_gui.core.diff import (
     types_of,
     without_ref,
 )
-from ckpt_gui.core.diffing import diff_expected
-from ckpt_gui.core.export import Target
-from ckpt_gui.core.retarget import retarget
 from tests.core import models
 
 

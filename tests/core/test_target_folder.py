@@ -11,8 +11,8 @@ import pytest
 from ckpt_gui.core import target_folder
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.target_folder import PREFIX, SUFFIX, check_target, commit, folder_number, staged
-from ckpt_gui.core.tensors import Source
 from tests.core import models
 
 Usage = namedtuple("Usage", "total used free")

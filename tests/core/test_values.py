@@ -13,8 +13,9 @@ from hypothesis.extra import numpy as hnp
 from ckpt_gui.core import slices
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.source import Blocks, Source
 from ckpt_gui.core.stats import pattern_values, tensor_stats
-from ckpt_gui.core.tensors import Blocks, Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.values import parse_index, read_values, shape_of
 from tests.core.stats.arrays import Memory, make
 

@@ -8,7 +8,8 @@ from ckpt_gui.core.beside import Sidecars
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.families.registry import BY_NAME
 from ckpt_gui.core.passes.expectation import stored_name
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 DIMS = {"hidden": 8, "heads": 2, "kv_heads": 1, "head_dim": 4, "ffn": 16, "vocab": 32, "layers": 2}
 PARAMS = {"dim": 8, "n_layers": 2, "n_heads": 2, "n_kv_heads": 1, "vocab_size": 32, "multiple_of": 16, "hidden_dim": 16}

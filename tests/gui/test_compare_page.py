@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from ckpt_gui import normalise, open_checkpoint, write
 from ckpt_gui.core.compare import STATES, Row, Stored
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.models import comparing
 from ckpt_gui.gui.models.compare_model import CompareModel

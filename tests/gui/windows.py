@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.export import Target
 from ckpt_gui.core.plan import Evidence
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.gui.decisions import Decisions
 from ckpt_gui.gui.main_window import MainWindow
 from ckpt_gui.gui.settings import Settings

@@ -13,7 +13,7 @@ from ckpt_gui.core.dtypes import BY_NAME, CASTABLE, num_bytes
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.exprs import Expr, stream_of
 from ckpt_gui.core.ops import CastStream, RefStream, Stream, read_any
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 
 BLOCK = 1 << 20
 LARGEST_STEP = 8 << 20  # of a tensor whose parts are made together; above, parts are made more than once

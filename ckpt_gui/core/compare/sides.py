@@ -19,7 +19,7 @@ from ckpt_gui.core.model_config import ModelConfig
 from ckpt_gui.core.passes.adapter import LAYOUTS
 from ckpt_gui.core.passes.expectation import expected
 from ckpt_gui.core.plan import Plan, Tie
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 
 
 def side_of_plan(plan: Plan, name: str | None = None) -> Side:

@@ -14,8 +14,9 @@ from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats.checked import Checked, HasChecksums
 from ckpt_gui.core.formats.strided import read_strided
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.source import Reader
 from ckpt_gui.core.strides import contiguous_strides
-from ckpt_gui.core.tensors import Reader, TensorRef, check_window
+from ckpt_gui.core.tensors import TensorRef, check_window
 
 if TYPE_CHECKING:
     import numpy as np

@@ -31,7 +31,8 @@ from ckpt_gui.core.formats.torch_zip import read_torch
 from ckpt_gui.core.formats.zip_directory import read_archive
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import SourceFile, TensorRef
+from ckpt_gui.core.source import SourceFile
+from ckpt_gui.core.tensors import TensorRef
 
 NAME = "model"
 MAX_PARTS = 1 << 22

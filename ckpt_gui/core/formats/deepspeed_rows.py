@@ -13,7 +13,8 @@ from ckpt_gui.core.formats.parts import Part
 from ckpt_gui.core.formats.pickle_global import are_counts
 from ckpt_gui.core.formats.torch_values import TorchSize
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Reader, TensorRef
+from ckpt_gui.core.source import Reader
+from ckpt_gui.core.tensors import TensorRef
 
 Shape = tuple[int, ...]
 MAX_DIMS = 64

@@ -8,7 +8,8 @@ from ckpt_gui.core.errors import Cancelled, CheckpointError, Finding
 from ckpt_gui.core.formats.checked import BLOCK, Checked, HasRecords
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 MAX_VIEW = 1 << 30
 ZIP_MAGIC = b"PK\x03\x04"

@@ -22,7 +22,8 @@ from ckpt_gui.core.formats.shard_index import WITHOUT_INDEX, ShardIndex, compare
 from ckpt_gui.core.formats.source_of_parts import make_source
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import Source, TensorRef, full_keys
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef, full_keys
 
 
 def open_folder(path: str, folder: str, index_name: str | None, request: Request) -> Source:

@@ -19,7 +19,8 @@ from ckpt_gui.core.formats.gguf_cursor import GgufCursor
 from ckpt_gui.core.formats.torch_reader import StorageReader
 from ckpt_gui.core.formats.trailing import find_trailing
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Blocks, TensorRef
+from ckpt_gui.core.source import Blocks
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 MAX_PADDING = 4096

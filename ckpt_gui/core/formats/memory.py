@@ -15,8 +15,9 @@ from ckpt_gui.core.dtypes import BY_NAME, BY_TORCH
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.torch_tree import describe
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.strides import normal_strides
-from ckpt_gui.core.tensors import Source, TensorRef, check_window
+from ckpt_gui.core.tensors import TensorRef, check_window
 
 MAX_DEPTH = 100
 # Classes whose bytes are what they seem; others (quantised, distributed) mean something else by their storage.

@@ -14,7 +14,7 @@ from ckpt_gui.core.formats.source_of_parts import make_source
 from ckpt_gui.core.garbage import collected_later
 from ckpt_gui.core.remote.address import admit, is_url
 from ckpt_gui.core.remote.watch import watching
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.dataclasses import replace
 
 

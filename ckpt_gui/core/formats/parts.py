@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Extra
 from ckpt_gui.core.errors import Finding
-from ckpt_gui.core.tensors import Blocks, Reader, SourceFile, TensorRef
+from ckpt_gui.core.source import Blocks, Reader, SourceFile
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, field
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ckpt_gui.core.formats.files import HeldFile
 from ckpt_gui.core.formats.lfs import MAX_POINTER, SPEC, Pointer, is_pointer, parse_pointer
 from ckpt_gui.core.formats.places import open_file
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import Source, SourceFile
+from ckpt_gui.core.source import Source, SourceFile
 
 BLOCK = 4 << 20
 MAX_BESIDE = 256  # small files of a folder that are looked at for pointers

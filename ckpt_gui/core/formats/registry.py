@@ -14,7 +14,7 @@ from ckpt_gui.core.formats.places import open_file
 from ckpt_gui.core.formats.sniff import check_name, sniff
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import SourceFile
+from ckpt_gui.core.source import SourceFile
 from ckpt_gui.dataclasses import replace
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from ckpt_gui.core.formats.safetensors_header import METADATA, Header
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import is_encodable
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import DISK_BLOCK, TensorRef, TensorSpec, check_window
+from ckpt_gui.core.source import DISK_BLOCK
+from ckpt_gui.core.tensors import TensorRef, TensorSpec, check_window
 from ckpt_gui.dataclasses import dataclass
 
 # The order of the reference's `Dtype` (tensor.rs, 0.8), narrowest first: it sorts tensors by it, widest first.

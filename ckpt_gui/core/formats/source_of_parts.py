@@ -12,7 +12,7 @@ from ckpt_gui.core.formats.places import list_all
 from ckpt_gui.core.formats.request import Request
 from ckpt_gui.core.formats.sidecars import read_sidecars
 from ckpt_gui.core.formats.weights_kind import find_kinds
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 
 
 def make_source(

@@ -15,7 +15,8 @@ from ckpt_gui.core.formats.pickle_load import PickleResult
 from ckpt_gui.core.formats.torch_tree import TreeWalk, find_problems
 from ckpt_gui.core.formats.weights_kind import shards_finding
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Reader, TensorRef
+from ckpt_gui.core.source import Reader
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, field
 
 BLOAT = 1 << 20

@@ -20,7 +20,8 @@ from ckpt_gui.core.formats.places import identity_at, side_by_side
 from ckpt_gui.core.formats.published import known_of, verify_published
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
+from ckpt_gui.core.source import Source, SourceFile
+from ckpt_gui.core.tensors import TensorRef
 
 Progress = Callable[[str, int, int], None]
 

@@ -17,7 +17,8 @@ from ckpt_gui.core.passes.adapter_findings import strange_rows
 from ckpt_gui.core.passes.expectation import stored_name
 from ckpt_gui.core.plan import Dropped, Plan
 from ckpt_gui.core.replace_ops import Replace
-from ckpt_gui.core.tensors import Source, TensorRef, TensorSpec
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef, TensorSpec
 from ckpt_gui.dataclasses import dataclass, field
 
 # Prefixes that one module has had in several versions: in the adapter, in the base.

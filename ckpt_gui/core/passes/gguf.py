@@ -8,7 +8,8 @@ from ckpt_gui.core.exprs import make
 from ckpt_gui.core.families.gguf import ROPE_FACTORS, gguf_layout, known_architectures
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.tensors import Blocks, TensorSpec
+from ckpt_gui.core.source import Blocks
+from ckpt_gui.core.tensors import TensorSpec
 from ckpt_gui.core.unpack_ops import Dequantise
 
 ORIGIN = "the GGUF metadata"

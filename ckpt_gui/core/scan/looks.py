@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.scan.result import Place, Rows
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import BLOCK, Asked, Watch, blocks
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, quick
 from ckpt_gui.core.stats.heat import matrix_shape
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 MOST_PLACES = 20
 MOST_ROWS = 1000

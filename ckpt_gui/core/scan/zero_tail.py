@@ -14,7 +14,8 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan import Plan
 from ckpt_gui.core.scan.judge_values import is_zero_weight
 from ckpt_gui.core.scan.result import TensorScan
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.text import plural
 
 FEWEST = 2  # weights at the end that are nothing but zeros: a single one may be meant so

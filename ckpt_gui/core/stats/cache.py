@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from ckpt_gui import dataclasses
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.elements import Array
 from ckpt_gui.core.stats.figures import PairStats
 from ckpt_gui.core.stats.kept import pair_of
 from ckpt_gui.core.stats.tally import tally_for
 from ckpt_gui.core.stats.tally_base import Tally
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass, field
 
 VERSION = 1

@@ -9,9 +9,10 @@ from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.native import kernels
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, decode
 from ckpt_gui.core.stats.reading import Asked, Progress, Watch, blocks
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 LOWEST, HIGHEST = -150, 129  # powers of two between which magnitudes are counted, one bin each; ends take the rest

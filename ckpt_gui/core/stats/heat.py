@@ -15,9 +15,10 @@ from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.native import columns_of, kernels
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.elements import Array, Counts, Floats, no_figures, quick
 from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, Watch
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
 
 SIZE = (256, 256)

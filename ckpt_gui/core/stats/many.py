@@ -11,11 +11,12 @@ from ckpt_gui.core.bulk import joined
 from ckpt_gui.core.cores import WORKERS
 from ckpt_gui.core.garbage import collected_later
 from ckpt_gui.core.remote.watch import adopt, current
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.figures import TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, SharedWatch
 from ckpt_gui.core.stats.single import stats_under
 from ckpt_gui.core.stats.tiny import window_stats, windows
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 if TYPE_CHECKING:
     from ckpt_gui.core.stats.cache import StatsCache

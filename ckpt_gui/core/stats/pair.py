@@ -12,6 +12,7 @@ from ckpt_gui.core.casts import cast
 from ckpt_gui.core.dtypes import BY_NAME, CASTABLE
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.covary import Together, max_ulp
 from ckpt_gui.core.stats.distribution import equal_edges
 from ckpt_gui.core.stats.elements import Array, Floats, decode, no_figures
@@ -20,7 +21,7 @@ from ckpt_gui.core.stats.reading import BLOCK, Asked, Progress, Watch, blocks
 from ckpt_gui.core.stats.rows import RowMeans
 from ckpt_gui.core.stats.single import histogram_counts
 from ckpt_gui.core.stats.tally import tally_for
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 if TYPE_CHECKING:
     from ckpt_gui.core.stats.cache import StatsCache

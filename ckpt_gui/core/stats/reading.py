@@ -9,8 +9,9 @@ import numpy as np
 
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.errors import Cancelled
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.elements import Array
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 BLOCK = 1 << 20
 

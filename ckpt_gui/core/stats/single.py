@@ -11,13 +11,14 @@ from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.native import bin_numbers, kernels
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats.distribution import Distribution, equal_edges
 from ckpt_gui.core.stats.elements import Counts, Floats, decode, exact, no_figures
 from ckpt_gui.core.stats.figures import Histogram, TensorStats
 from ckpt_gui.core.stats.reading import Asked, Progress, Watch, blocks
 from ckpt_gui.core.stats.tally import tally_for
 from ckpt_gui.core.stats.tally_base import Tally
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 if TYPE_CHECKING:
     from ckpt_gui.core.stats.cache import StatsCache

@@ -18,12 +18,13 @@ import numpy as np
 from ckpt_gui.core.bulk import build
 from ckpt_gui.core.garbage import collected_later
 from ckpt_gui.core.native import bin_numbers
+from ckpt_gui.core.source import HasRuns, Run, Source
 from ckpt_gui.core.stats.distribution import EXACT, equal_edges
 from ckpt_gui.core.stats.elements import SMALLEST_NORMAL, Array, Floats, decode
 from ckpt_gui.core.stats.figures import QUANTILES, Histogram, TensorStats
 from ckpt_gui.core.stats.moments import holds_exactly, narrower
 from ckpt_gui.core.stats.reading import SharedWatch
-from ckpt_gui.core.tensors import HasRuns, Run, Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 TINY = 1 << 13  # bytes
 LEAST = 16  # neighbours that are worth it

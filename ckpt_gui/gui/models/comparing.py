@@ -23,7 +23,7 @@ from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.garbage import made_to_last
 from ckpt_gui.core.normalise import understand
 from ckpt_gui.core.plan import Plan
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.compare_rows import Line, lines

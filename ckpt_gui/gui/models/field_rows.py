@@ -12,7 +12,7 @@ from ckpt_gui.core.edits import FieldEdit
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.meta_config import META_DIMS
 from ckpt_gui.core.model_config import HF_DIMS
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.dataclasses import dataclass
 
 _KEY = re.compile(r"`[^`]*\.[^`]*`")  # a name of a tensor has dots; what its parts are called says nothing of fields

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ckpt_gui.core.formats.regular_file import identity_of
 from ckpt_gui.core.remote.address import is_url
-from ckpt_gui.core.tensors import SourceFile
+from ckpt_gui.core.source import SourceFile
 from ckpt_gui.dataclasses import dataclass
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 
-from ckpt_gui.core.diff import Row, path_of
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
+from ckpt_gui.core.rows import path_of
 from ckpt_gui.core.tree import CheckpointIndex, Hits
 from ckpt_gui.gui.models.cells import Asked, Index, answer_all
 from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks

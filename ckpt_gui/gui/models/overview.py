@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from operator import itemgetter
 
-from ckpt_gui.core.diff import Row, refs_of, states_of
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.row_tree import Node, RowTree
+from ckpt_gui.core.rows import refs_of, states_of
 from ckpt_gui.core.tree import CheckpointIndex
 from ckpt_gui.dataclasses import dataclass
 

@@ -6,7 +6,8 @@ from collections import defaultdict
 
 from ckpt_gui.core.entry import Entry
 from ckpt_gui.core.export import Export
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 
 
 class Relations:

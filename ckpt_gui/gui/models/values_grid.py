@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.core.values import Index, read_values
 from ckpt_gui.dataclasses import dataclass
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, QTimer, Signal
 
 from ckpt_gui.core.errors import Cancelled
-from ckpt_gui.core.tensors import Source
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.tokens import Vocabulary
 from ckpt_gui.gui.jobs import Job, JobManager
 from ckpt_gui.gui.models.cells import Asked, Index, answer_all

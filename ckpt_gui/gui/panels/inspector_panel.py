@@ -9,7 +9,8 @@ from __future__ import annotations
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
-from ckpt_gui.core.diff import Row, row_of, without_ref
+from ckpt_gui.core.diff import Row
+from ckpt_gui.core.rows import row_of, without_ref
 from ckpt_gui.gui.models.overview import Overview
 from ckpt_gui.gui.panels.inspector_details import DetailsTab
 from ckpt_gui.gui.panels.inspector_stats import StatisticsTab

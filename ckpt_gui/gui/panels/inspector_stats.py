@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.session import Session
 from ckpt_gui.gui.theme import Theme

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QTableView, Q
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import Scan, TensorScan, scan
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import StatsCache
-from ckpt_gui.core.tensors import Source
 from ckpt_gui.core.text import plural
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.language import said

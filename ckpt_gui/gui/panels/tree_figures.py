@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QTimer
 
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.source import Source
+from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.panels.tree_heads import TreeHeads

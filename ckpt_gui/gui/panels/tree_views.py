@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Signal
 from PySide6.QtWidgets import QAbstractItemView, QStackedWidget, QWidget
 
-from ckpt_gui.core.diff import Picked, Row
+from ckpt_gui.core.diff import Row
 from ckpt_gui.core.row_tree import CODE, Node, RowTree
+from ckpt_gui.core.rows import Picked
 from ckpt_gui.core.tree import DIFFERENT, CheckpointIndex, Hits
 from ckpt_gui.gui.models.key_looks import KeyLooks
 from ckpt_gui.gui.models.list_model import ListModel

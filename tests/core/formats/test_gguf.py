@@ -10,7 +10,7 @@ import pytest
 
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.formats import open_checkpoint
-from ckpt_gui.core.tensors import Blocks
+from ckpt_gui.core.source import Blocks
 from tests import builders as b
 
 W = np.arange(64, dtype=np.float32).reshape(2, 32)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core import stats
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import (
     PairStats,
     TensorStats,
     pair_stats,
     tensor_stats,
 )
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 
 Array = np.ndarray[Any, Any]
 rng = np.random.default_rng(7)

@@ -11,13 +11,14 @@ import pytest
 
 from ckpt_gui import dataclasses
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.source import Source, SourceFile
 from ckpt_gui.core.stats import (
     StatsCache,
     distribution,
     pair_stats,
     tensor_stats,
 )
-from ckpt_gui.core.tensors import Source, SourceFile, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from tests.core.stats.arrays import bf16, make
 
 Array = np.ndarray[Any, Any]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import (
     QUANTILES,
     distribution,
@@ -20,7 +21,7 @@ from ckpt_gui.core.stats import (
     tensor_stats,
 )
 from ckpt_gui.core.stats.elements import SMALLEST_NORMAL
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from tests.core.stats.arrays import Memory, bf16, make, one, widened
 
 Array = np.ndarray[Any, Any]

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import (
     first_values,
     pattern_values,
     tally,
 )
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from tests.core.stats.arrays import Memory, bf16, check, make, one
 
 Array = np.ndarray[Any, Any]

@@ -13,12 +13,13 @@ from hypothesis.extra import numpy as hnp
 
 from ckpt_gui.core import stats
 from ckpt_gui.core.errors import Cancelled, CheckpointError
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import (
     PairStats,
     pair_stats,
     tensor_stats,
 )
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from tests.core.stats.arrays import Memory, bf16, check, make, pair
 
 Array = np.ndarray[Any, Any]

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from ckpt_gui.core.dtypes import BY_NAME
+from ckpt_gui.core.source import Source
 from ckpt_gui.core.stats import (
     pair_stats,
 )
 from ckpt_gui.core.stats.rows import FIRST_ROWS
-from ckpt_gui.core.tensors import Source, TensorRef
+from ckpt_gui.core.tensors import TensorRef
 from tests.core.stats.arrays import Memory, pair
 
 Array = np.ndarray[Any, Any]
