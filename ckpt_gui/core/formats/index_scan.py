@@ -12,38 +12,39 @@ import re
 from typing import Any
 
 from ckpt_gui.core.formats.strict_json import loads
-from ckpt_gui.core.formats.windows import BLANK, cut
+from ckpt_gui.core.formats.windows import BLANK, Text, cut
 
-FIRST = 1 << 16  # characters in which the first entry ends
-LEAST = 1 << 20  # characters; the strict parser is quick enough for less
-_NAME = '"weight_map"'
-_START = _NAME + r'[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*(?=")'
+FIRST = 1 << 16  # bytes in which the first entry ends
+LEAST = 1 << 20  # bytes; the strict parser is quick enough for less
+_NAME = b'"weight_map"'
+_START = _NAME + rb'[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*(?=")'
 
 
-def scan(text: str) -> Any:
+def scan(text: Text) -> Any:
     """Return the parsed index, or None if it is short or not spelled in the usual way.
 
     Raises:
         BadJsonError: What stands around the map is refused.
+        UnicodeDecodeError: It is not UTF-8.
     """
     begin = re.search(_START, text) if len(text) >= LEAST else None
-    if begin is None or "\\" in text or text.count(_NAME) != 1:
+    if begin is None or b"\\" in text or text.count(_NAME) != 1:
         return None
-    end = text.find("}", begin.end())
-    first = text[begin.end() : begin.end() + FIRST].split('"', 5)[1:] if end >= 0 else []
+    end = text.find(b"}", begin.end())
+    first = text[begin.end() : begin.end() + FIRST].decode(errors="ignore").split('"', 5)[1:] if end >= 0 else []
     if len(first) < 5 or first[1].strip(BLANK) != ":" or first[3].strip(BLANK) != ",":
         return None
     places = _pairs(text, begin.end(), end, first[1], first[3])
     if places is None:
         return None
-    around = loads(text[: begin.end()] + text[end:])
+    around = loads((text[: begin.end()] + text[end:]).decode())
     if type(around) is not dict or around.get("weight_map") != {}:
         return None
     around["weight_map"] = places
     return around
 
 
-def _pairs(text: str, start: int, end: int, colon: str, comma: str) -> dict[str, str] | None:
+def _pairs(text: Text, start: int, end: int, colon: str, comma: str) -> dict[str, str] | None:
     """Return the pairs that stand in a part of a text; None if any of them is spelled in another way."""
     places: dict[str, str] = {}
     shards: dict[str, str] = {}

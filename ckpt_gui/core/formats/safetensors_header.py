@@ -20,6 +20,7 @@ from ckpt_gui.core.formats.safetensors_scan import Columns, scan
 from ckpt_gui.core.formats.sniff import MAX_HEADER
 from ckpt_gui.core.formats.strict_json import BadJsonError, loads, refuse_negative_zero
 from ckpt_gui.core.formats.trailing import find_trailing
+from ckpt_gui.core.formats.windows import Text
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
 from ckpt_gui.dataclasses import dataclass
@@ -66,8 +67,8 @@ def read_header(file: HeldFile, name: str) -> Header:
     return Header(tuple(refs), begins, metadata, tuple(problems))
 
 
-def read_text(file: HeldFile) -> tuple[str, int]:
-    """Return the text of the header, and where the data begins."""
+def read_text(file: HeldFile) -> tuple[Text, int]:
+    """Return the text of the header, as its bytes, and where the data begins."""
     if file.size < 8:
         held = "1 byte" if file.size == 1 else f"{file.size} bytes"
         _fail(file, f"has {held}; a safetensors file has at least 8", code="truncated")
@@ -86,14 +87,19 @@ def read_text(file: HeldFile) -> tuple[str, int]:
         )
     data = bytearray(length)
     file.pread_into(8, memoryview(data))
+    return data, 8 + length
+
+
+def decoded(text: Text, file: HeldFile) -> str:
+    """Return the text of a header."""
     try:
-        return str(data, "utf-8"), 8 + length
+        return text.decode("utf-8")
     except UnicodeDecodeError as error:
         at = 8 + error.start
         raise _error(file, f"has a header that is not UTF-8 at byte {at:,}", offset=at) from error
 
 
-def parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[Finding]]:
+def parse(text: Text, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[Finding]]:
     """Return the tensors and the metadata of a header; that the tensors lie in the file is not checked."""
     scanned = scan(text)
     if scanned is not None:
@@ -102,7 +108,7 @@ def parse(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[F
             return columns, {}, []
         metadata = _load(metadata_text, file, None)
         return columns, metadata, _check_metadata(metadata, file)
-    return parse_strictly(text, file)
+    return parse_strictly(decoded(text, file), file)
 
 
 def parse_strictly(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str], list[Finding]]:
@@ -116,8 +122,8 @@ def parse_strictly(text: str, file: HeldFile) -> tuple[Columns, Mapping[str, str
     return _to_columns(header, file), metadata or {}, problems
 
 
-def _check_start(text: str, file: HeldFile) -> list[Finding]:
-    if text.startswith("{"):
+def _check_start(text: Text, file: HeldFile) -> list[Finding]:
+    if text.startswith(b"{"):
         return []
     message = f"The header of {show_path(file.name)} begins with spaces, which older readers refuse."
     return [Finding("metadata-format", "info", message, fix="The export writes it without them.")]

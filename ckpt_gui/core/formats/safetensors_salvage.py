@@ -11,7 +11,7 @@ from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.bulk import make_refs
 from ckpt_gui.core.formats.file_errors import show_path
 from ckpt_gui.core.formats.files import HeldFile
-from ckpt_gui.core.formats.safetensors_header import Header, parse, read_text, without_padding
+from ckpt_gui.core.formats.safetensors_header import Header, decoded, parse, read_text, without_padding
 from ckpt_gui.core.formats.safetensors_scan import Columns
 from ckpt_gui.core.keys import safe_text
 
@@ -27,7 +27,7 @@ def salvage_header(file: HeldFile, name: str) -> Header:
         CheckpointError: The header itself is damaged.
     """
     text, start = read_text(file)
-    bare = without_padding(text)
+    bare = without_padding(decoded(text, file)).encode()
     columns, metadata, problems = parse(bare, file)
     if bare != text:
         problems.append(_padded(file))

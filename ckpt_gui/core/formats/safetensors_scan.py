@@ -16,13 +16,14 @@ from operator import sub
 from typing import NamedTuple
 
 from ckpt_gui.core.dtypes import BY_SAFETENSORS
-from ckpt_gui.core.formats.windows import BLANK, cut
+from ckpt_gui.core.formats.windows import BLANK, Text, cut
 
 _LIMIT = 1 << 63
+_SPACE, _END = b" }"
 _LONGEST = 1 << 16  # characters of the first entry
 _STRIDE = 10  # pieces of an entry
 _FIELDS = ("dtype", "shape", "data_offsets")
-_START = re.compile(r'\{[ \t\r\n]*(?:"__metadata__"[ \t\r\n]*:[ \t\r\n]*(\{[^{}\\]*\})[ \t\r\n]*,[ \t\r\n]*)?(?=")')
+_START = re.compile(rb'\{[ \t\r\n]*(?:"__metadata__"[ \t\r\n]*:[ \t\r\n]*(\{[^{}\\]*\})[ \t\r\n]*,[ \t\r\n]*)?(?=")')
 _BARE = dict.fromkeys(map(ord, "0123456789" + BLANK))  # takes numbers out of a list of them
 _NUMBERS = str.maketrans(":[]}", "    ")  # leaves numbers and commas
 
@@ -73,13 +74,19 @@ class _Form(NamedTuple):
     between: str
 
 
-def scan(text: str) -> tuple[Columns, str | None] | None:
-    """Return the tensors and the text of the metadata, or None if the header is not spelled in the usual way."""
-    start = _START.match(text)
-    end = len(text.rstrip(" ")) - 1
-    if start is None or "\\" in text or text[end] != "}":
+def scan(text: Text) -> tuple[Columns, str | None] | None:
+    """Return the tensors and the text of the metadata, or None if the header is not UTF-8 spelled in the usual way."""
+    try:
+        return _scan(text)
+    except UnicodeDecodeError:
         return None
-    form = _form(text[start.end() : min(end, start.end() + _LONGEST)])
+
+
+def _scan(text: Text) -> tuple[Columns, str | None] | None:
+    start, end = _START.match(text), _last(text)
+    if start is None or b"\\" in text or text[end] != _END:
+        return None
+    form = _form(text[start.end() : min(end, start.end() + _LONGEST)].decode(errors="ignore"))
     if form is None:
         return None
     columns = Columns([], [], [], [], [])
@@ -89,7 +96,15 @@ def scan(text: str) -> tuple[Columns, str | None] | None:
             return None
     if len(set(columns.keys)) != len(columns.keys) or "__metadata__" in columns.keys:
         return None
-    return columns, start[1]
+    return columns, start[1].decode() if start[1] is not None else None
+
+
+def _last(text: Text) -> int:
+    """Return the place of the last byte before the spaces at the end; not by a copy without them."""
+    last = len(text) - 1
+    while last > 0 and text[last] == _SPACE:
+        last -= 1
+    return last
 
 
 def _form(text: str) -> _Form | None:
