@@ -73,6 +73,18 @@ def tally(keys: Iterable[Key]) -> Counter[Key]:
     return counts
 
 
+def different(keys: Iterable[Key]) -> set[Key]:
+    """Return the different keys.
+
+    >>> sorted(different("abac"))
+    ['a', 'b', 'c']
+    """
+    found: set[Key] = set()
+    for block in coming(keys):
+        found.update(block)
+    return found
+
+
 def joined(keys: Sequence[Key], values: Sequence[Value]) -> dict[Key, Value]:
     """Return key → value; of equal keys the last one counts.
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping
 from itertools import repeat
 
-from ckpt_gui.core.bulk import let_go, tally
+from ckpt_gui.core.bulk import different, let_go
 from ckpt_gui.core.keys import figures, form
 from ckpt_gui.dataclasses import dataclass, field
 
@@ -41,7 +41,7 @@ class KeyGroup:
     def distinct(self) -> int:
         """How many different keys there are; found on the first call, when the group is whole."""
         if not self._distinct:
-            self._distinct = len(tally(self.numbers()))
+            self._distinct = len(different(self.numbers()))
         return self._distinct
 
     def numbers(self) -> Iterator[tuple[int, ...]]:

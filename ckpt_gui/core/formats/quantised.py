@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 
 from ckpt_gui.core.beside import Extra
-from ckpt_gui.core.bulk import tally
+from ckpt_gui.core.bulk import different
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.tensors import TensorRef
@@ -78,7 +78,7 @@ def find_quantised(
         extras: Values that are not tensors.
         beside: Names in the folder of the file.
     """
-    ends = tally(map(_END, keys))  # a few, even where there are 500,000 names
+    ends = different(map(_END, keys))  # a few, even where there are 500,000 names
     if not any(end.endswith(_LASTS) for end in ends):
         return _scales_beside(refs, beside) or _subclasses(extras)
     names = set(keys)

@@ -94,7 +94,8 @@ def _scan(text: Text) -> tuple[Columns, str | None] | None:
     for window in cut(text, start.end(), end, "}", form.between):
         if not _add(window.split('"')[1:], form, kinds, columns):
             return None
-    if len(set(columns.keys)) != len(columns.keys) or "__metadata__" in columns.keys:
+    names = set(columns.keys)
+    if len(names) != len(columns.keys) or "__metadata__" in names:
         return None
     return columns, start[1].decode() if start[1] is not None else None
 

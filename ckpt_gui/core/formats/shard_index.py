@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ckpt_gui.core.bulk import tally
+from ckpt_gui.core.bulk import different
 from ckpt_gui.core.errors import CheckpointError, Finding
 from ckpt_gui.core.formats.file_errors import INDEX_FIX, explain_os_error, show_path
 from ckpt_gui.core.formats.files import HeldFile
@@ -46,7 +46,7 @@ class ShardIndex:
     @property
     def shards(self) -> tuple[str, ...]:
         """The shards it names, in natural order."""
-        return tuple(sorted(tally(self.weight_map.values())))
+        return tuple(sorted(different(self.weight_map.values())))
 
     def tells(self, places: Mapping[str, str]) -> bool:
         """Return True if these are its keys, each in the shard that it names."""

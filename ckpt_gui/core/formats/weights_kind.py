@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import fnmatch
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ckpt_gui.core.beside import Extra
-from ckpt_gui.core.bulk import blocks, column, has_any, tally
+from ckpt_gui.core.bulk import blocks, column, different, has_any
 from ckpt_gui.core.errors import Finding
 from ckpt_gui.core.formats.quantised import find_quantised
 from ckpt_gui.core.keys import safe_text
@@ -45,7 +45,7 @@ def find_kinds(
     beside = sorted(beside)
     keys = column(_KEY, refs)
     weights = refs
-    if has_any(_STATE, keys) or not _STATE.isdisjoint(chain.from_iterable(tally(map(_SECTION, refs)))):
+    if has_any(_STATE, keys) or not _STATE.isdisjoint(chain.from_iterable(different(map(_SECTION, refs)))):
         weights = [ref for ref in refs if _STATE.isdisjoint(ref.section) and ref.key not in _STATE]
         keys = column(_KEY, weights)
     found = (
@@ -95,9 +95,12 @@ def _where_weights_are(beside: Sequence[str]) -> str:
 
 def _flat(refs: Sequence[TensorRef], keys: Sequence[str], config: Mapping[str, Any]) -> Finding | None:
     """FSDP flattens the parameters of a unit into one row and gives each rank an equal slice of it."""
-    has_flat = any("flat_param" in "\n".join(block) for block in blocks(keys))
-    named = [ref for ref in refs if _FLAT.intersection(ref.key.split("."))] if has_flat else []
-    rows = [ref for ref in refs if len(ref.shape) == 1 and ref.key.endswith(_EMBEDDINGS) and ref.shape[0] > 1]
+    named = [ref for ref in _with_any(("flat_param",), refs, keys) if _FLAT.intersection(ref.key.split("."))]
+    rows = [
+        ref
+        for ref in _with_any(_EMBEDDINGS, refs, keys)
+        if len(ref.shape) == 1 and ref.shape[0] > 1 and ref.key.endswith(_EMBEDDINGS)
+    ]
     both = named or rows
     if not both:
         return None
@@ -108,6 +111,14 @@ def _flat(refs: Sequence[TensorRef], keys: Sequence[str], config: Mapping[str, A
     )
     fix = "Save it again with a full state dict, or open the folder that has the parts of all ranks."
     return Finding("partitioned-state", "error", message, tuple(r.full_key for r in both), fix, blocking=True)
+
+
+def _with_any(words: Sequence[str], refs: Sequence[TensorRef], keys: Sequence[str]) -> Iterator[TensorRef]:
+    """Yield the tensors near one with a word in its key, some thousand at a time: the others are not looked at."""
+    for some, theirs in zip(blocks(refs), blocks(keys), strict=True):
+        text = "\n".join(theirs)
+        if any(word in text for word in words):
+            yield from some
 
 
 def _sum(ref: TensorRef, config: Mapping[str, Any]) -> str:
