@@ -66,6 +66,14 @@ def run(qtbot: QtBot, page: ScanPage) -> None:
     qtbot.waitUntil(lambda: page.result is not None)
 
 
+def test_findings_get_the_height_that_they_need(page: ScanPage, qtbot: QtBot) -> None:
+    run(qtbot, page)
+    inside, last = page.area.widget(), page.cards[-1]
+    qtbot.waitUntil(lambda: 0 < page.area.height() - last.geometry().bottom() < 3 * last.height() // 2)
+    assert inside.height() <= page.area.height() + 1, "and nothing is cut"
+    assert page.table.height() > page.area.height() // 2
+
+
 def test_what_is_wrong_is_pointed_at(window: MainWindow, page: ScanPage, qtbot: QtBot) -> None:
     assert not page.table.isVisible()
     assert "Reads every weight" in page.summary.text()

@@ -56,6 +56,7 @@ class ScanPage(QWidget):
         self.table = self._make_table()
         self.findings = QVBoxLayout()
         self._timer = QTimer(self)
+        self._laid_out = QTimer(self, singleShot=True, interval=0)  # due once what is shown has its place
         self._lay_out()
         self._connect()
         self._show_state()
@@ -116,6 +117,7 @@ class ScanPage(QWidget):
         self.report_button.clicked.connect(self._ask_where)
         self.job.stopped.connect(self._on_stopped)
         self._timer.timeout.connect(self._drain)
+        self._laid_out.timeout.connect(self._share_height)
         self.table.activated.connect(self._go)
         self.table.doubleClicked.connect(self._go)
         session.changed.connect(self._on_changed)
@@ -250,14 +252,14 @@ class ScanPage(QWidget):
         self.findings.addStretch()
         self.area.setVisible(bool(findings))
         if findings:
-            self._share_height()
+            self._laid_out.start()
 
     def _share_height(self) -> None:
         """Give the findings the height that they need, up to the larger half."""
-        inside = self._body
-        needed = inside.heightForWidth(max(self.width() - 4 * GRID, 1)) if inside.hasHeightForWidth() else 0
+        inside, width = self._body, max(self.area.viewport().width(), 1)
+        needed = inside.heightForWidth(width) if inside.hasHeightForWidth() else inside.sizeHint().height()
         height = self.split.height()
-        upper = min(max(needed, inside.sizeHint().height()) + GRID, height * 55 // 100)
+        upper = min(needed + GRID, height * 55 // 100)
         self.split.setSizes([upper, height - upper])
 
     def _ask_where(self) -> None:
