@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QPen
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -18,6 +19,12 @@ from ckpt_gui.gui.widgets.walked import Walked
 
 GAP = 0.22  # share of a column's place that stays free
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+
+
+def _number(bar: Bar) -> str:
+    """Return the number of a layer or an expert; the whole name of what is neither."""
+    last = bar.name.rpartition(" ")[2]
+    return last if last.isdigit() else bar.name
 
 
 class Strip(Walked):
@@ -37,7 +44,7 @@ class Strip(Walked):
 
     def sizeHint(self) -> QSize:
         """Return the usual size."""
-        return QSize(em(self, 16), em(self, 5.6))
+        return QSize(em(self, 16), em(self, 7))
 
     def show_bars(self, title: str, bars: Sequence[Bar]) -> None:
         """Show other columns.
@@ -59,21 +66,16 @@ class Strip(Walked):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the columns, and the line below."""
         with painting(self, smooth=True) as painter:
-            foot = self.fontMetrics().height() + 4
-            area = QRectF(1, 2, self.width() - 2, self.height() - foot - 6)
-            top = max((bar.size for bar in self._bars), default=0.0) or 1.0
-            place = area.width() / max(1, len(self._bars))
-            painter.setPen(Qt.PenStyle.NoPen)
-            for number, bar in enumerate(self._bars):
-                height = max(area.height() * bar.size / top, 1.0 if bar.size > 0 else 0.0)
-                left = area.left() + number * place + place * GAP / 2
-                painter.setBrush(self._theme.tint("blue", 1.0 if number == self.current else 0.55))
-                painter.drawRect(QRectF(left, area.bottom() - height, max(place * (1 - GAP), 0.6), height))
+            line = self.fontMetrics().height()
+            area = QRectF(1, 2, self.width() - 2, self.height() - 2 * line - 12)
+            self._paint_columns(painter, area)
             painter.setPen(QPen(self._theme.color("border"), 1))
             painter.drawLine(area.bottomLeft(), area.bottomRight())
+            painter.setPen(self._theme.color("muted"))
+            self._paint_names(painter, QRectF(area.left(), area.bottom() + 2, area.width(), line))
             painter.setPen(self._theme.color("text"))
             painter.drawText(
-                QRectF(0, area.bottom() + 4, self.width(), foot),
+                QRectF(0, self.height() - line - 4, self.width(), line),
                 Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
                 said(self.text()),
             )
@@ -81,6 +83,34 @@ class Strip(Walked):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(self._theme.color("focus"), 2))
                 painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
+
+    def _paint_columns(self, painter: QPainter, area: QRectF) -> None:
+        top = max((bar.size for bar in self._bars), default=0.0) or 1.0
+        place = area.width() / max(1, len(self._bars))
+        painter.setPen(Qt.PenStyle.NoPen)
+        for number, bar in enumerate(self._bars):
+            height = max(area.height() * bar.size / top, 1.0 if bar.size > 0 else 0.0)
+            left = area.left() + number * place + place * GAP / 2
+            colour = "blue" if _number(bar).isdigit() else "grey"  # what is no layer
+            painter.setBrush(self._theme.tint(colour, 1.0 if number == self.current else 0.55))
+            painter.drawRect(QRectF(left, area.bottom() - height, max(place * (1 - GAP), 0.6), height))
+
+    def _paint_names(self, painter: QPainter, area: QRectF) -> None:
+        """Write below the columns which they are, as many as there is room for."""
+        metrics, place = self.fontMetrics(), area.width() / max(1, len(self._bars))
+        longest = max(
+            (metrics.horizontalAdvance(_number(bar)) for bar in self._bars if _number(bar).isdigit()), default=0
+        )
+        every = math.ceil((longest + em(self, 0.5)) / place)
+        for number, bar in enumerate(self._bars):
+            name, room = said(_number(bar)), QRectF(area.left() + number * place, area.top(), place, area.height())
+            if name.isdigit() and number % every == 0:
+                middle = room.center().x()
+                room.setLeft(middle - longest)
+                room.setRight(middle + longest)
+                painter.drawText(room, Qt.AlignmentFlag.AlignCenter, name)
+            elif not name.isdigit() and metrics.horizontalAdvance(name) <= place:
+                painter.drawText(room, Qt.AlignmentFlag.AlignCenter, name)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say what is under the mouse."""
