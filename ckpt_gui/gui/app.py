@@ -134,7 +134,8 @@ def _stopped_by_signals(app: QApplication, end: Callable[[], None]) -> Iterator[
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    ends = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    asked = [number for number in ends if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup asks for
     before = {number: signal.signal(number, lambda *_: end()) for number in asked}
     timer = QTimer(app, interval=250)
     timer.timeout.connect(lambda: None)

@@ -276,6 +276,7 @@ STOPPED = """
 import os, signal, sys
 from ckpt_gui.cli.main import main
 from ckpt_gui.core import fill, pieces, plain_copy
+signal.signal(int(sys.argv[4]), signal.SIG_DFL)  # the tests may run under nohup
 pieces.BLOCK = 8192
 real, left = plain_copy.pwrite, int(sys.argv[3])
 def pwrite(*args):
