@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -17,14 +16,14 @@ MODULES = ("api", "tree", "against", "batch", "candidates", "journal", "leftover
 
 
 @cache
-def core_imports(names: Sequence[str] = MODULES) -> threading.Thread:
+def core_imports(names: tuple[str, ...] = MODULES) -> threading.Thread:
     """Return the thread that imports modules of the core; it is started by the first call that asks for them."""
     thread = threading.Thread(target=_import, args=(names,), name="imports")
     thread.start()
     return thread
 
 
-def _import(names: Sequence[str]) -> None:
+def _import(names: tuple[str, ...]) -> None:
     for name in names:
         with suppress(ImportError):  # told where it is needed: it fails there again
             import_module(f"ckpt_gui.core.{name}")
