@@ -15,9 +15,7 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from ckpt_gui.core.batch_names import distinct
-from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.keys import safe_text
-from ckpt_gui.core.remote.address import is_url
 from ckpt_gui.gui.actions import enable, make_actions, make_menus
 from ckpt_gui.gui.panels.drop_target import DropTarget
 from ckpt_gui.gui.panels.loading_panel import LoadingPanel
@@ -27,7 +25,6 @@ from ckpt_gui.gui.settings import Settings
 from ckpt_gui.gui.theme import Theme
 
 if TYPE_CHECKING:
-    from ckpt_gui.core.tree import CheckpointIndex
     from ckpt_gui.gui.commands import Commands
     from ckpt_gui.gui.file_watch import FileWatch
     from ckpt_gui.gui.imports_ahead import ImportsAhead
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from ckpt_gui.gui.panels.tree_panel import TreePanel
     from ckpt_gui.gui.plan_keeper import PlanKeeper
     from ckpt_gui.gui.session import Session
-    from ckpt_gui.gui.snapshot import Snapshot
     from ckpt_gui.gui.window_notices import WindowNotices
 
 SIZE = QSize(1280, 800)
@@ -114,7 +110,6 @@ class MainWindow(QMainWindow):
         self.is_whole = False
         self.last_path = ""
         self.kept_layout = QByteArray()  # of the docks, until they are there
-        self._entered = False  # whether what was opened last is shown, and not only listed
         self.before: tuple[WindowState, ...] = ()
         self.actions_by_id = make_actions(self, _Calls(self).call, settings.shortcuts())
         self.places = make_menus(self, self.actions_by_id)
@@ -122,7 +117,7 @@ class MainWindow(QMainWindow):
         self._build_pages()
         theme.settle(self)
         self.resize(SIZE)
-        self._show_page(self.start_page)
+        self.show_page(self.start_page)
         if whole:
             self.complete()
 
@@ -173,13 +168,11 @@ class MainWindow(QMainWindow):
 
     def connect_parts(self) -> None:
         """Follow the parts, which are all there now, and show what the window is asked to show."""
+        from ckpt_gui.gui.window_session import SessionView
+
         session = self.session
         self.commands.serve()
-        session.opening.connect(self._on_opening)
-        session.listed.connect(self._on_listed)
-        session.changed.connect(self._on_snapshot)
-        session.failed.connect(self._on_failed)
-        session.closed.connect(self.show_start)
+        SessionView(self)
         session.refused.connect(self.tell.trouble)
         self.watch.changed.connect(self.tell.files_changed)
         session.undo_stack.cleanChanged.connect(lambda clean: self.setWindowModified(not clean))
@@ -193,11 +186,10 @@ class MainWindow(QMainWindow):
         self.checkpoint_panel.finding_chosen.connect(self.guide.show_finding)
         session.keys_wanted.connect(self.guide.show_keys)
         session.key_wanted.connect(self.guide.show_key)
-        session.reference.ended.connect(self._on_compared)
         self.plan_panel.step_selected.connect(self.guide.show_step)
         self.tree_panel.all_shown.connect(self.plan_panel.clear_selection)
         self.is_whole = True
-        self._show_page(self.pages.currentWidget() or self.start_page)
+        self.show_page(self.pages.currentWidget() or self.start_page)
         self.completed.emit()
 
     def restore(self) -> None:
@@ -211,8 +203,8 @@ class MainWindow(QMainWindow):
         """Show that a path will be opened as soon as all parts are there."""
         self.last_path = path
         self.loading_panel.show_path(path)
-        self._show_page(self.loading_panel)
-        self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
+        self.show_page(self.loading_panel)
+        self.show_title(path)
 
     def open_path(self, path: str, config: str | None = None) -> None:
         """Open a checkpoint, in place of the one that is open; with a config of the user's, if one is given."""
@@ -224,7 +216,7 @@ class MainWindow(QMainWindow):
         """Offer what was open last time: on the start page, in the menu and in the palette."""
         self.before = states
         self.start_page.offer_session(session_words(states) if states else "")
-        self._enable()
+        self.enable_actions()
 
     def make_jobs(self) -> JobsPanel:
         """Return the list of the jobs."""
@@ -239,82 +231,23 @@ class MainWindow(QMainWindow):
         title = self.tr("Jobs")
         self.docks["jobs"].setWindowTitle(f"{title} {count}" if count else title)
 
-    # ------------------------------------------------------------------------------------------------------ following
-
-    def _on_opening(self, path: str) -> None:
-        self._forget_files()
-        self.expect(path)
-
-    def _on_listed(self, index: CheckpointIndex) -> None:
-        """Show the tensors before what they are is known; the second time, when their shapes are, leave the rest."""
-        self.tell.listed(len(index.rows))
-        if self.pages.currentWidget() is not self.page_tabs:
-            self.page_tabs.show_page("tensors")
-            self._show_page(self.page_tabs)
-            self.tree_panel.view.setFocus()
-
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        path = self.session.path or snapshot.source.path
-        self.setWindowTitle(f"{self._name(path)}[*] – ckpt_gui")
-        self.notices.dismiss("listed")
-        if snapshot.export.certain:
-            self.notices.dismiss("doubt")
-        if not self._entered:
-            self._entered = True
-            if os.path.exists(path) or is_url(path):
-                from ckpt_gui.core.batch import state_of
-
-                self.settings.add_recent(path)
-                state, _, _ = state_of(snapshot.plan, snapshot.export)
-                self.settings.note_recent(path, snapshot.overview.nbytes, state)
-            if os.path.exists(path):
-                self.leftovers.look_beside(path)
-            was_listed = self.pages.currentWidget() is self.page_tabs
-            self._show_page(self.page_tabs)
-            if not was_listed:
-                self.tree_panel.view.setFocus()
-        self.watch.watch(snapshot.source.files)
-        self.actions_by_id["preview"].setChecked(snapshot.preview is not None)
-        self._enable()
-        self.imports_ahead.begin()
-        if self.dock_places.shown:
-            self.settled.emit()
-
-    def _forget_files(self) -> None:
-        """Let go of what belongs to the checkpoint that was open."""
-        self._entered = False
-        self.commands.drop_dialog()
-        self.leftovers.stop()
-        self.watch.watch(())
-        for name in ("changed", "listed", "doubt"):
-            self.notices.dismiss(name)
-        self.tool_bar.compare_box.show_reference("")
-
-    def _on_compared(self, error: BaseException | None) -> None:
-        """Show what is compared with, or say why it can not be."""
-        self.tool_bar.compare_box.show_reference(self.session.reference.name)
-        if error is None or isinstance(error, Cancelled):
-            self.notices.dismiss("trouble")
-        else:
-            self.tell.trouble(error)
-
-    def _on_failed(self, error: BaseException) -> None:
-        self.notices.dismiss("listed")
-        self.error_panel.show_error(self.last_path, error, self.jobs.command())
-        self._show_page(self.error_panel)
-        self.settled.emit()
+    # -------------------------------------------------------------------------------------------------------- showing
 
     def show_start(self) -> None:
         """Show the start page."""
-        self._forget_files()
         self.start_page.refresh()
-        self._show_page(self.start_page)
+        self.show_page(self.start_page)
         self.setWindowTitle("ckpt_gui[*]")
         self.settled.emit()
 
-    def _show_page(self, page: QWidget) -> None:
+    def show_title(self, path: str) -> None:
+        """Say in the title what is open."""
+        self.setWindowTitle(f"{safe_text(os.path.basename(os.path.normpath(path)) or path, 80)}[*] – ckpt_gui")
+
+    def show_page(self, page: QWidget) -> None:
+        """Show a page of the window, with the docks and bars that belong to it."""
         self.pages.setCurrentWidget(page)
-        self._enable()
+        self.enable_actions()
         if not self.is_whole:
             return
         self.dock_places.show(page is self.page_tabs and self.session.snapshot is not None)
@@ -327,7 +260,8 @@ class MainWindow(QMainWindow):
         shown = self.pages.currentWidget() is self.page_tabs
         self.dock_places.make_room(shown and self.page_tabs.current_name != "tensors")
 
-    def _enable(self) -> None:
+    def enable_actions(self) -> None:
+        """Enable the actions that can be done now."""
         page, snapshot = self.pages.currentWidget(), self.session.snapshot if self.is_whole else None
         is_open = snapshot is not None and page is self.page_tabs
         fixable = is_open and snapshot is not None and not snapshot.export.blocked
@@ -343,10 +277,6 @@ class MainWindow(QMainWindow):
             adapter=adapter,
             model=is_open and not adapter,
         )
-
-    @staticmethod
-    def _name(path: str) -> str:
-        return safe_text(os.path.basename(os.path.normpath(path)) or path, 80)
 
     def _on_dropped(self, paths: list[str]) -> None:
         """Open a checkpoint here, and several in the window for many; take over a plan."""
@@ -378,7 +308,7 @@ class MainWindow(QMainWindow):
             event.ignore()
             return
         self.leaving.emit()
-        self._show_page(self.start_page)  # keeps the layout of the docks
+        self.show_page(self.start_page)  # keeps the layout of the docks
         self.settings.save_window(self.saveGeometry(), self.dock_places.layout)
         self.commands.drop_dialog()
         self.session.close()
