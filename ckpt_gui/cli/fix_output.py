@@ -45,7 +45,7 @@ def left_sentence(found: Leftover) -> str:
 
     if (going_on := read_journal(found)) is not None and going_on.done:
         files = plural(len(going_on.done), "whole file")
-        return f"an export that was killed has left {where}, with {files}: --resume goes on with it, or remove it."
+        return f"an export that was killed has left {where}, with {files}: --resume goes on with it, this does not."
     return f"an export that was killed has left {where}; it is no use any more and can be removed."
 
 

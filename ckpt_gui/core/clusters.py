@@ -12,6 +12,7 @@ run this version of the program, and says in a sentence what is wrong with them.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import re
 import threading
@@ -22,6 +23,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ckpt_gui.core.engine import CLUSTER_FAILED as CODE
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.text import plural
@@ -29,10 +31,10 @@ from ckpt_gui.core.version import version
 
 Tell = Callable[[str], None]
 CONNECT_SECONDS = 20
+NOISY = ("distributed", "tornado.application", "asyncio")
 LOOK = 1.0  # seconds between two looks at which workers are there
 POLL = 0.1  # seconds between two looks for a scheduler's file
 RETRIES = 3  # times a job is done again whose worker was lost
-CODE = "cluster-failed"
 DASK_PORT = ":8786"  # where `dask scheduler` listens unless told otherwise
 _PLACE = re.compile(r"//(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(:\d{1,5})?/?")
 KINDS = "dask://HOST:PORT, dask+file:SCHEDULER.json, mpi: or processes:N"
@@ -118,6 +120,8 @@ def _dask(url: str, where: Mapping[str, Any], tell: Tell | None) -> Iterator[Exe
     except ImportError as error:
         fix = 'Install it with: pip install "ckpt_gui[cluster]"'
         raise CheckpointError(CODE, "dask.distributed is not installed here.", fix=fix) from error
+    for name in NOISY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # pages of traces; what was lost is said in a sentence
     try:
         client = distributed.Client(**where, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -125,8 +129,12 @@ def _dask(url: str, where: Mapping[str, Any], tell: Tell | None) -> Iterator[Exe
         raise CheckpointError(CODE, text, fix="See that it runs and can be reached from here.") from error
     try:
         _check_workers(client)
-        with _watched(client, tell), client.get_executor(retries=RETRIES, pure=False) as executor:
-            yield executor
+        executor = client.get_executor(retries=RETRIES, pure=False)
+        with _watched(client, tell):
+            try:
+                yield executor
+            finally:  # what was stopped is not waited for: where no worker is left it never ends
+                executor.shutdown(wait=False)
     except KilledWorker as error:
         text = "Workers of the cluster were lost again and again while they wrote a file: killed, or out of memory."
         raise CheckpointError(CODE, text, fix="Give them more memory, or write smaller files.") from error

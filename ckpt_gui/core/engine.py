@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from pathlib import Path
 
 from ckpt_gui import dataclasses
@@ -14,6 +22,7 @@ from ckpt_gui.core.shards import STOP, ShardJob, ShardResult, run_shard, write_s
 from ckpt_gui.core.source import Source
 
 Kept = Callable[[ShardJob, ShardResult], None]
+CLUSTER_FAILED = "cluster-failed"
 _TICK = 0.2  # seconds after which a cancel is heard
 _GRACE = 60.0  # seconds that running jobs are given to stop
 
@@ -36,7 +45,7 @@ def run_on(executor: Executor, jobs: Sequence[ShardJob], folder: Path, meter: Me
         kept: Told of every one that is done, here and never at the same time.
 
     Raises:
-        CheckpointError: What a job raised; or a worker has died.
+        CheckpointError: What a job raised; or a worker has died, or the whole cluster (`cluster-failed`).
         Cancelled: The meter says so.
     """
     check_reachable((job.origin for job in jobs), same_process=isinstance(executor, ThreadPoolExecutor))
@@ -58,6 +67,10 @@ def run_on(executor: Executor, jobs: Sequence[ShardJob], folder: Path, meter: Me
         _stop(futures, folder)
         text = "A process that wrote a part of the export ended without a word: it was killed, or memory ran out."
         raise CheckpointError("target-refused", text, fix="Run it again, with fewer workers.") from error
+    except CancelledError as error:  # nobody here cancels before that: who knew of the jobs is gone
+        _stop(futures, folder)
+        text = "The cluster was lost while it wrote the export: its scheduler does not answer any more."
+        raise CheckpointError(CLUSTER_FAILED, text, fix="Run it again with --resume: whole files are kept.") from error
     except BaseException:
         _stop(futures, folder)
         raise

@@ -146,8 +146,13 @@ def _refused(message: str, fix: str) -> CheckpointError:
     return CheckpointError("target-refused", message, fix=fix)
 
 
+Failure = BaseException | None
+
+
 @contextlib.contextmanager
-def staged(folder: Path, resumed: Path | None = None, keep: Callable[[], bool] = lambda: False) -> Iterator[Path]:
+def staged(
+    folder: Path, resumed: Path | None = None, keep: Callable[[Failure], bool] = lambda _: False
+) -> Iterator[Path]:
     """Give a hidden sibling to write to; remove it, and the folders made for it, when the block fails.
 
     The block puts it in place by `commit`; after that there is nothing to remove.
@@ -155,20 +160,24 @@ def staged(folder: Path, resumed: Path | None = None, keep: Callable[[], bool] =
     Args:
         folder: The target.
         resumed: What an interrupted export left: it becomes that sibling, as it is.
-        keep: Asked when the block fails; True leaves the sibling, to be resumed.
+        keep: Asked when the block fails, with what it raised; True leaves the sibling, to be resumed.
     """
     above = folder.absolute().parent
     made = [path for path in (above, *above.parents) if not path.exists()]
     above.mkdir(parents=True, exist_ok=True)
     part = above / _hidden(folder, str(os.getpid()))
+    failure: Failure = None
     try:
         if resumed is None:
             part.mkdir()
         else:
             os.rename(resumed, part)
         yield part
+    except BaseException as error:
+        failure = error
+        raise
     finally:
-        if part.exists() and keep():
+        if part.exists() and keep(failure):
             os.rename(part, above / _hidden(folder, KEPT))
         elif part.exists():
             shutil.rmtree(part, ignore_errors=True)

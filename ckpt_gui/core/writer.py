@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ckpt_gui.core.cores import WORKERS
-from ckpt_gui.core.engine import run_here, run_on
+from ckpt_gui.core.engine import CLUSTER_FAILED, run_here, run_on
 from ckpt_gui.core.errors import CheckpointError
 from ckpt_gui.core.export import Export
 from ckpt_gui.core.export_record import make_report
@@ -111,7 +111,8 @@ def write_export(
 
     Raises:
         CheckpointError: Something blocks the export, the target is refused, the source is damaged or changed, the
-            disk is full, or the result is not what was meant. Nothing is left behind (but see `resume`).
+            disk is full, or the result is not what was meant. Nothing is left behind (but see `resume`); if the cluster
+            of the executor is lost, files that are whole are kept for it, too.
         Cancelled: The user stopped it. Nothing is left behind (but see `resume`).
     """
     refuse_url(os.fspath(folder))
@@ -129,7 +130,7 @@ def write_export(
     check_target(target, source, overwrite=overwrite, nbytes=room_for(new, source, target))
     results: list[ShardResult] = []
     try:
-        with staged(target, found, lambda: resume and bool(results)) as part:
+        with staged(target, found, lambda error: bool(results) and (resume or _is_lost(error))) as part:
             clear(part, {job.name for job in jobs if job.kept is not None})
             meter = Meter(2 * sum(job.nbytes for job in jobs), progress, cancelled, rest=Rest() if nice else None)
             keep = _notes(part, target, source, jobs, results)
@@ -162,6 +163,11 @@ def write_export(
         resumed=sum(result.resumed for result in results),
         shared=sum(result.filled.shared for result in results),
     )
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Return True if an export failed because its cluster is gone: nothing is wrong with what is written."""
+    return isinstance(error, CheckpointError) and error.code == CLUSTER_FAILED
 
 
 def can_resume(export: Export, folder: str | os.PathLike[str]) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ckpt_gui.core.clusters import cluster
-from ckpt_gui.core.errors import CheckpointError
+from ckpt_gui.core.errors import Cancelled, CheckpointError
 from ckpt_gui.core.export import Export, Target
 from ckpt_gui.core.formats import open_checkpoint
 from ckpt_gui.core.normalise import understand
@@ -33,6 +33,7 @@ class Dask:
     url: str
     file: Path
     workers: list[subprocess.Popen[bytes]]
+    scheduler: subprocess.Popen[bytes]
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def dask(tmp_path: Path) -> Iterator[Dask]:
         with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
             client.wait_for_workers(2, timeout=START_SECONDS)
             address = client.scheduler.address
-        yield Dask(address.replace("tcp:", "dask:"), file, running[1:])
+        yield Dask(address.replace("tcp:", "dask:"), file, running[1:], running[0])
     finally:
         for process in reversed(running):
             process.kill()
@@ -115,6 +116,45 @@ def test_a_worker_that_is_killed_in_the_middle_costs_nothing_but_time(
     assert result.verified == result.tensors
     assert held(tmp_path / "out") == held(tmp_path / "alone")
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".") or "part" in name]
+
+
+def test_whole_files_are_kept_when_the_scheduler_is_lost(
+    dask: Dask, export: Export, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_export(export, tmp_path / "alone")
+    capfd.readouterr()
+
+    def note(label: str, _done: int, _total: int) -> None:
+        if label.startswith("Wrote"):
+            dask.scheduler.send_signal(signal.SIGKILL)
+
+    with pytest.raises(CheckpointError, match=r"scheduler does not answer") as raised, cluster(dask.url) as executor:
+        write_export(export, tmp_path / "out", executor=executor, progress=note)
+    assert raised.value.code == "cluster-failed"
+    assert "Traceback" not in capfd.readouterr().err
+    assert not (tmp_path / "out").exists()
+    result = write_export(export, tmp_path / "out", resume=True)
+    assert result.resumed >= 1
+    assert held(tmp_path / "out") == held(tmp_path / "alone")
+
+
+def test_an_export_that_no_worker_is_left_for_can_be_stopped(dask: Dask, export: Export, tmp_path: Path) -> None:
+    told: list[str] = []
+    begun = False
+
+    def note(label: str, _done: int, _total: int) -> None:
+        nonlocal begun
+        if label.startswith("Wrote") and not begun:
+            begun = True
+            for worker in dask.workers:
+                worker.send_signal(signal.SIGKILL)
+
+    with pytest.raises(Cancelled), cluster(dask.url, told.append) as executor:
+        write_export(
+            export, tmp_path / "out", executor=executor, progress=note, cancelled=lambda: "none left" in "".join(told)
+        )
+    assert told[-1].endswith("has none left: the export waits for another.")
+    assert sorted(os.listdir(tmp_path)) == ["in", "scheduler.json"]
 
 
 def test_the_same_by_a_scheduler_file_on_the_command_line(dask: Dask, export: Export, tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ class OverviewPage(QWidget):
             return
         self.title.setText(breakable(safe_text(overview.name, 300)) if overview.name else tr("The whole file"))
         self.hint.setText(tr("Select a tensor in the tree to see what the file says of it."))
-        self.facts.set_value("tensors", count_text(overview.tensors))
+        missing = dict(overview.states).get("missing", 0)  # they have a row, and are not in the file
+        self.facts.set_value("tensors", count_text(overview.tensors - missing))
         self.facts.set_value("size", human_bytes(overview.nbytes))
         self.facts.set_value("types", _types(overview))
         for state, count in overview.states:

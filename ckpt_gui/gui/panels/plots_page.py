@@ -180,6 +180,7 @@ class PlotsPage(QWidget):
         self.canvases[view.name].show_data(lambda plot: view.draw(plot, found, asked[1]))
         if isinstance(found, HeatMap):
             self.zoom.begin(asked[1], found)
+            self._name("")
 
     def _failed(self, error: BaseException) -> None:
         fix = error.fix if isinstance(error, CheckpointError) else None
@@ -209,7 +210,10 @@ class PlotsPage(QWidget):
 
     def _name(self, text: str) -> None:
         if self.view.name == "heat" and not text:
-            text = self.tr("The wheel zooms; the buttons move and go back to the whole. Yellow is not finite.")
+            text = self.tr("The wheel zooms; the buttons move and go back to the whole.")
+            found = self._shown["heat"][1] if "heat" in self._shown else None
+            if isinstance(found, HeatMap) and found.bad.any():
+                text += " " + self.tr("What is not finite is drawn in strong yellow.")
         self.hint.setText(said(text))
 
     # ------------------------------------------------------------------------------------------------------- saving
