@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from ckpt_gui.core.families.known import KNOWN
 from ckpt_gui.gui.main_window import MainWindow
+from ckpt_gui.gui.models.tree_cells import row_cells
 from ckpt_gui.gui.models.tree_columns import Column
 from ckpt_gui.gui.panels.compare_box import OWN
 from ckpt_gui.gui.window_state import arrange
@@ -51,6 +52,17 @@ def other_folder(path: Path) -> Path:
 def states(window: MainWindow) -> dict[str, str]:
     assert window.session.snapshot is not None
     return {row.path: row.state for row in window.session.snapshot.index.rows}
+
+
+def test_both_shapes_can_be_read_and_missing_tensors_are_not_in_the_file(window: MainWindow, qtbot: QtBot) -> None:
+    view, facts = window.tree_panel.view.current, window.inspector_panel.details.overview.facts
+    stored = len(window.session.snapshot.source.refs)  # type: ignore[union-attr]
+    compared(window, qtbot, "Llama-3.2-1B")
+    assert {"shape", "missing"} <= set(states(window).values())
+    rows = [row for row in window.session.snapshot.index.rows if row.state == "shape"]  # type: ignore[union-attr]
+    longest = max((row_cells(row, None)[Column.SHAPE] for row in rows), key=len)
+    assert view.columnWidth(Column.SHAPE) > view.fontMetrics().horizontalAdvance(longest)
+    assert facts.value("tensors") == str(stored)
 
 
 def test_another_checkpoint(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:

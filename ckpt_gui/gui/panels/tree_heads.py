@@ -20,6 +20,7 @@ from ckpt_gui.gui.panels.tree_view import KeyTreeView
 from ckpt_gui.gui.panels.tree_views import KeyViews
 
 KEY_EMS = 11.0  # least width of each of the two names
+TWO_SHAPES_EMS = 13.0  # of the column of shapes where some rows show two
 ROWS_LOOKED_AT = 60  # to divide the room
 GIVE_WAY = (Column.SIZE, Column.COUNT, Column.DTYPE)  # first to last, where room is short
 _BY_NAME = {spec.name: column for column, spec in COLUMNS.items()}
@@ -149,7 +150,15 @@ class TreeHeads(QObject):
         return width + self._em
 
     def _width(self, column: Column) -> int:
-        return round(self._widths.get(column, COLUMNS[column].ems or KEY_EMS) * self._em)
+        ems = COLUMNS[column].ems or KEY_EMS
+        if column == Column.SHAPE and self._has_two_shapes():
+            ems = TWO_SHAPES_EMS
+        return round(self._widths.get(column, ems) * self._em)
+
+    def _has_two_shapes(self) -> bool:
+        """Return True if some rows show the shape in the file beside another one that is expected."""
+        tree = self._views.current.keys.tree
+        return "shape" in tree.counts(tree.root)
 
     def _seen(self, view: KeyTreeView | KeyListView) -> list[Column]:
         return [column for column in Column if not _head(view).isSectionHidden(column)]
