@@ -72,6 +72,11 @@ def choose(box: QComboBox, data: object) -> None:
     box.activated.emit(index)
 
 
+def test_nothing_is_cut_at_the_side_on_a_small_screen(dialog: ExportDialog) -> None:
+    dialog.resize(10, 10)
+    assert dialog.form.viewport().width() >= dialog.form.widget().minimumSizeHint().width()
+
+
 def test_the_first_folder_is_a_new_one_beside_the_source(qtbot: QtBot, theme: Theme, tmp_path: Path) -> None:
     with session_of(qtbot, llama_folder(tmp_path / "model")) as session:
         dialog = ExportDialog(session, theme)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from ckpt_gui.core.keys import safe_text
@@ -32,7 +32,7 @@ class ExportForm(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        body = ScrollBody(self)
+        self._body = body = ScrollBody(self)
         self.setWidget(body)  # before there is much in it: Qt styles again all that gets a parent
         self.banner = OutcomeBanner(theme)
         self.choices, self.place, self.carried = ChoicesCard(), PlaceCard(theme), CarriedCard()
@@ -43,6 +43,11 @@ class ExportForm(QScrollArea):
         for card in (self.banner, self.confirm, self.choices, self.place, self.carried, self.findings):
             column.addWidget(card)
         column.addStretch(1)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the width that the cards need at least: what is wider than the page is cut."""
+        hint, bar = super().minimumSizeHint(), self.verticalScrollBar().sizeHint().width()
+        return QSize(max(hint.width(), self._body.minimumSizeHint().width() + bar), hint.height())
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the decisions and what follows from them."""
