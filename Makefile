@@ -4,8 +4,8 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test test-screen test-oracles test-real test-desktop test-kernels fuzz bench bundle icons install-desktop \
-  uninstall-desktop screenshots sample guide translations families format clean
+.PHONY: help setup run test test-screen test-oracles test-real test-desktop test-kernels fuzz bench bundle icons \
+  install-desktop uninstall-desktop screenshots sample guide translations families format clean
 
 help:  ## List the targets
 	@echo "Targets:"

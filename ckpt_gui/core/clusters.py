@@ -140,7 +140,7 @@ def _dask(url: str, where: Mapping[str, Any], tell: Tell | None) -> Iterator[Exe
         raise CheckpointError(CODE, text, fix="Give them more memory, or write smaller files.") from error
     except CommClosedError as error:
         text = f"The dask scheduler at {safe_text(url, 200)} was lost."
-        raise CheckpointError(CODE, text, fix="Run it again with --resume; files that are whole are kept.") from error
+        raise CheckpointError(CODE, text, fix="See that it runs and can be reached from here.") from error
     finally:
         client.close(timeout=CONNECT_SECONDS)
 
@@ -148,28 +148,30 @@ def _dask(url: str, where: Mapping[str, Any], tell: Tell | None) -> Iterator[Exe
 @contextmanager
 def _watched(client: Any, tell: Tell | None) -> Iterator[None]:
     """Tell of workers that dask has lost: it waits some seconds until it gives up one that does not answer."""
-    ended = threading.Event()
-
-    def watch(known: set[str]) -> None:
-        while not ended.wait(LOOK):
-            try:
-                there = set(client.nthreads())
-            except (OSError, TimeoutError, RuntimeError):  # the scheduler is lost: those who wait for it say so
-                return
-            if known - there and tell is not None:
-                tell(_loss(len(known - there), len(there)))
-            known = there
-
     if tell is None:
         yield
         return
-    thread = threading.Thread(target=watch, args=(set(client.nthreads()),), name="workers")
+    ended = threading.Event()
+    thread = threading.Thread(target=_watch, args=(client, tell, ended), name="workers")
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
+
+
+def _watch(client: Any, tell: Tell, ended: threading.Event) -> None:
+    known: set[str] = set()
+    while not ended.is_set():
+        try:
+            there = set(client.nthreads())
+        except (OSError, TimeoutError, RuntimeError):  # the scheduler is lost: those who wait for it say so
+            return
+        if known - there:
+            tell(_loss(len(known - there), len(there)))
+        known = there
+        ended.wait(LOOK)
 
 
 def _loss(lost: int, left: int) -> str:

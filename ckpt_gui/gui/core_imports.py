@@ -25,5 +25,10 @@ def core_imports(names: tuple[str, ...] = MODULES) -> threading.Thread:
 
 def _import(names: tuple[str, ...]) -> None:
     for name in names:
-        with suppress(ImportError):  # told where it is needed: it fails there again
-            import_module(f"ckpt_gui.core.{name}")
+        import_early(f"ckpt_gui.core.{name}")
+
+
+def import_early(name: str) -> None:
+    """Import a module that nobody has asked for yet."""
+    with suppress(ImportError):  # told where it is needed: it fails there again
+        import_module(name)

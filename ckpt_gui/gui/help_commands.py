@@ -6,26 +6,19 @@ Their dialogs are imported when they are first asked for: the window is painted 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
-
-from PySide6.QtCore import QObject
+from typing import TYPE_CHECKING
 
 from ckpt_gui.core.rows import paths_of
 from ckpt_gui.gui.actions import take_shortcuts
 from ckpt_gui.gui.models.palette import KeyLookUp
+from ckpt_gui.gui.window_helper import WindowHelper
 
 if TYPE_CHECKING:
-    from ckpt_gui.gui.main_window import MainWindow
     from ckpt_gui.gui.models.deeds import Deed
 
 
-class HelpCommands(QObject):
+class HelpCommands(WindowHelper):
     """The commands of one window that help with all others."""
-
-    @property
-    def _window(self) -> MainWindow:
-        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
-        return cast("MainWindow", self.parent())
 
     def trigger(self, name: str) -> None:
         """Do what an action does."""

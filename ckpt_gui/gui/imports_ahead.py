@@ -6,12 +6,9 @@ of the core is imported in a thread, what is of Qt a module at a time on the thr
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib import import_module
-
 from PySide6.QtCore import QObject, QTimer
 
-from ckpt_gui.gui.core_imports import core_imports
+from ckpt_gui.gui.core_imports import core_imports, import_early
 
 CORE = ("stats", "scan", "compare", "report", "engine")
 # What one needs of another comes before it, so that no step is long.
@@ -44,7 +41,6 @@ class ImportsAhead(QObject):
 
     def _step(self) -> None:
         if not core_imports(CORE).is_alive():  # what would be imported here would wait for it
-            with suppress(ImportError):  # told where it is needed: it fails there again
-                import_module(f"ckpt_gui.gui.panels.{self._left.pop(0)}")
+            import_early(f"ckpt_gui.gui.panels.{self._left.pop(0)}")
         if self._left:
             self._timer.start(PAUSE_MS)

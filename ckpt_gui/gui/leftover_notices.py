@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QTimer
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.leftovers import Leftover, remove
@@ -22,6 +22,7 @@ from ckpt_gui.gui.models.leftover_list import (
     to_resume,
 )
 from ckpt_gui.gui.panels.notices import Choice
+from ckpt_gui.gui.window_helper import WindowHelper
 from ckpt_gui.gui.wording import human_bytes
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _found(found: tuple[Leftover, ...]) -> tuple[tuple[Leftover, ...], Interrupt
     return found, to_resume(found)
 
 
-class LeftoverNotices(QObject):
+class LeftoverNotices(WindowHelper):
     """Looks in the folders of late targets, and of the open checkpoint, off the GUI thread."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -43,11 +44,6 @@ class LeftoverNotices(QObject):
         self._opened = ""
         self._later = QTimer(self, singleShot=True, interval=LATER_MS)
         self._later.timeout.connect(lambda: self.look(self._opened))
-
-    @property
-    def _window(self) -> MainWindow:
-        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
-        return cast("MainWindow", self.parent())
 
     def look_beside(self, opened: str) -> None:
         """Look beside a checkpoint once it is shown."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.beside import Sidecars
@@ -17,6 +16,7 @@ from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.plan_file import SavedPlan, parse_plan, read_plan
 from ckpt_gui.gui.jobs import Job
 from ckpt_gui.gui.panels.close_question import PlanAnswer, ask_about_plan
+from ckpt_gui.gui.window_helper import WindowHelper
 
 if TYPE_CHECKING:
     from ckpt_gui.gui.main_window import MainWindow
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_LOOKED_AT = 1 << 16  # bytes of a dropped file that are looked at
 
 
-class PlanKeeper(QObject):
+class PlanKeeper(WindowHelper):
     """Looks after the plan of one window.
 
     Attributes:
@@ -34,11 +34,6 @@ class PlanKeeper(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self.ask: Callable[[QWidget, str], PlanAnswer] = ask_about_plan
-
-    @property
-    def _window(self) -> MainWindow:
-        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
-        return cast("MainWindow", self.parent())
 
     def may_leave(self) -> bool:
         """Return True if the open checkpoint may be let go of; an edited plan is asked about first."""

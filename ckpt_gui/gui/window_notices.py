@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QUrl
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
 from ckpt_gui.core.text import plural
@@ -15,22 +15,14 @@ from ckpt_gui.gui.error_report import error_report, error_sentence, is_expected,
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.file_changes import Change, change_words
 from ckpt_gui.gui.panels.notices import Choice
+from ckpt_gui.gui.window_helper import WindowHelper
 
 if TYPE_CHECKING:
     from ckpt_gui.core.export import Export
-    from ckpt_gui.gui.main_window import MainWindow
 
 
-class WindowNotices(QObject):
+class WindowNotices(WindowHelper):
     """The notices of one window."""
-
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-
-    @property
-    def _window(self) -> MainWindow:
-        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
-        return cast("MainWindow", self.parent())
 
     def trouble(self, error: BaseException) -> None:
         """Tell of an error that has no other place."""

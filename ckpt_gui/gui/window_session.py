@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
-
-from PySide6.QtCore import QObject
+from typing import TYPE_CHECKING
 
 from ckpt_gui.core.batch import state_of
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.remote.address import is_url
+from ckpt_gui.gui.window_helper import WindowHelper
 
 if TYPE_CHECKING:
     from ckpt_gui.core.tree import CheckpointIndex
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ckpt_gui.gui.snapshot import Snapshot
 
 
-class SessionView(QObject):
+class SessionView(WindowHelper):
     """Follows the session of a window whose parts are all made."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -30,11 +29,6 @@ class SessionView(QObject):
         session.failed.connect(self._on_failed)
         session.closed.connect(self._on_closed)
         session.reference.ended.connect(self._on_compared)
-
-    @property
-    def _window(self) -> MainWindow:
-        """The window; not an attribute, so that Python frees a closed window at once, and what it holds with it."""
-        return cast("MainWindow", self.parent())
 
     def _on_opening(self, path: str) -> None:
         self._forget_files()

@@ -21,12 +21,18 @@ _START = _NAME + rb'[ \t\r\n]*:[ \t\r\n]*\{[ \t\r\n]*(?=")'
 
 
 def scan(text: Text) -> Any:
-    """Return the parsed index, or None if it is short or not spelled in the usual way.
+    """Return the parsed index, or None if it is short or not UTF-8 spelled in the usual way.
 
     Raises:
         BadJsonError: What stands around the map is refused.
-        UnicodeDecodeError: It is not UTF-8.
     """
+    try:
+        return _scan(text)
+    except UnicodeDecodeError:
+        return None
+
+
+def _scan(text: Text) -> Any:
     begin = re.search(_START, text) if len(text) >= LEAST else None
     if begin is None or b"\\" in text or text.count(_NAME) != 1:
         return None

@@ -83,10 +83,7 @@ def _read(path: str) -> Any:
             message = f"{show_path(path)} has {file.size:,} bytes; {MAX_INDEX:,} are read at most."
             raise CheckpointError("limit-exceeded", message, path=path)
         text = _text(file)
-        try:
-            scanned = scan(text)
-        except UnicodeDecodeError:
-            scanned = None  # what is wrong is said of the whole
+        scanned = scan(text)
         return loads(text.decode()) if scanned is None else scanned
     except (BadJsonError, UnicodeDecodeError) as error:
         message = f"{show_path(path)} is damaged: {error}."

@@ -144,6 +144,7 @@ def _of_rows(raw: Array, dtype: str, refs: Sequence[TensorRef], bins: int) -> di
         subnormals=(np.count_nonzero(np.abs(values) < SMALLEST_NORMAL[dtype], axis=1) - zeros).tolist(),
         nan=repeat(0), pos_inf=repeat(0), neg_inf=repeat(0),
         distinct=(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)).tolist(),
+        # a tuple of pairs each, made column by column
         quantiles=zip(*map(zip, map(repeat, QUANTILES), ordered[:, at].T.tolist()), strict=True),
         exact=repeat(True), caption=repeat(EXACT), fits=_fits(raw, dtype),
         histogram=[_histogram(row, bins) for row in values] if bins else repeat(None), reason=repeat(None),

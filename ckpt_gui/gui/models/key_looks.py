@@ -16,6 +16,7 @@ from ckpt_gui.core.diff import Row
 from ckpt_gui.core.row_tree import Node, RowTree
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import STATE_STYLES
+from ckpt_gui.gui.models.cells import ALIGNMENT, DISPLAY, FONT, FOREGROUND, LEFT, RIGHT, SPOKEN, TIP
 from ckpt_gui.gui.models.tree_cells import group_cells, group_tip, row_cells, row_tip, spoken_group, spoken_row
 from ckpt_gui.gui.models.tree_columns import COLUMNS, Column
 from ckpt_gui.gui.theme import Theme
@@ -23,14 +24,8 @@ from ckpt_gui.gui.wording import figure_text
 
 KEY, AFTER = "Key in file", "Key as it will be written"  # titles of that column
 EXPECTED, BESIDE = "Expected key", "Key in the reference"  # titles of that column
-DISPLAY = int(Qt.ItemDataRole.DisplayRole)
 STATES_ROLE = int(Qt.ItemDataRole.UserRole) + 1  # of column STATE: ((state, count), …); count 0 for a single row
-_FONT, _FOREGROUND = int(Qt.ItemDataRole.FontRole), int(Qt.ItemDataRole.ForegroundRole)
-_ALIGNMENT, _TIP = int(Qt.ItemDataRole.TextAlignmentRole), int(Qt.ItemDataRole.ToolTipRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
-_LEFT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
-_RIGHT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight)
-_SIDES = tuple(_RIGHT if COLUMNS[column].right else _LEFT for column in Column)
+_SIDES = tuple(RIGHT if COLUMNS[column].right else LEFT for column in Column)
 _OWN_COLOUR = ("missing", "error", "aside")  # states in whose colour the key is written
 
 
@@ -85,9 +80,9 @@ class KeyLooks(QObject):
         if role == DISPLAY:
             own = {Column.KEY: self.key_title, Column.EXPECTED: self.expected_title}
             return said(own.get(Column(section), COLUMNS[Column(section)].title))
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _SIDES[section]
-        return said(COLUMNS[Column(section)].tip) if role == _TIP else None
+        return said(COLUMNS[Column(section)].tip) if role == TIP else None
 
     def row(self, tree: RowTree, number: int, column: int, role: int, name: str | None) -> Any:
         """Return what a cell of a row says.
@@ -102,33 +97,33 @@ class KeyLooks(QObject):
         row = tree.rows[number]
         if role == DISPLAY:
             return self.figures.get(number, "") if column == Column.STD else self._row_cells(row, number, name)[column]
-        if role == _FOREGROUND:
+        if role == FOREGROUND:
             return self._row_brush(row, column, name is None)
-        if role == _FONT:
+        if role == FONT:
             return self._row_font(row, column, name is None)
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _SIDES[column]
         if role == STATES_ROLE:
             return ((row.state, 0),) if column == Column.STATE else None
-        if role == _TIP:
+        if role == TIP:
             return row_tip(row, column)
-        return spoken_row(row, self._row_cells(row, number, name), column) if role == _SPOKEN else None
+        return spoken_row(row, self._row_cells(row, number, name), column) if role == SPOKEN else None
 
     def group(self, tree: RowTree, node: Node, column: int, role: int) -> Any:
         """Return what a cell of a group or a family says."""
         if role == DISPLAY:
             return self._group_cells(tree, node)[column]
-        if role == _FOREGROUND:
+        if role == FOREGROUND:
             return None if column in (Column.KEY, Column.EXPECTED) else self._muted
-        if role == _FONT:
+        if role == FONT:
             return self._key_font if column in (Column.KEY, Column.EXPECTED) else None
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _SIDES[column]
         if role == STATES_ROLE:
             return self._group_counts(tree, node) if column == Column.STATE else None
-        if role == _TIP:
+        if role == TIP:
             return group_tip(tree, node, column)
-        return spoken_group(tree, node, self._group_cells(tree, node), column) if role == _SPOKEN else None
+        return spoken_group(tree, node, self._group_cells(tree, node), column) if role == SPOKEN else None
 
     # -------------------------------------------------------------------------------------------------------- details
 

@@ -6,19 +6,19 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt
 
 from ckpt_gui.core.diff import Row
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.rows import path_of
 from ckpt_gui.core.tree import CheckpointIndex, Hits
-from ckpt_gui.gui.models.cells import Asked, Index, answer_all
-from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
+from ckpt_gui.gui.models.cells import DISPLAY, Index, Table
+from ckpt_gui.gui.models.key_looks import KeyLooks
 from ckpt_gui.gui.models.lazy_rows import ROW_FLAGS
 from ckpt_gui.gui.models.tree_columns import Column
 
 
-class ListModel(QAbstractTableModel):
+class ListModel(Table):
     """Some rows of a `CheckpointIndex`, by their numbers, in their order."""
 
     flat = True
@@ -86,10 +86,6 @@ class ListModel(QAbstractTableModel):
         if not index.isValid():
             return None
         return self._looks.row(self._index, self._listed[index.row()], index.column(), role, None)
-
-    def multiData(self, index: Index, span: Asked) -> None:
-        """Answer all that is asked about a cell."""
-        answer_all(self, index, span)
 
     def match(self, start: Index, role: int, value: Any, hits: int = 1, flags: Any = None) -> list[QModelIndex]:
         """Return the next row whose key begins with what is typed; Qt's own way asks for the text of every cell."""

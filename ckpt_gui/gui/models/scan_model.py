@@ -6,21 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.core.scan import TensorScan
 from ckpt_gui.dataclasses import dataclass
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.models.cells import Asked, Index, answer_all
+from ckpt_gui.gui.models.cells import ALIGNMENT, DISPLAY, FOREGROUND, RIGHT, SPOKEN, TIP, Index, Table
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.wording import figure_text, shape_text
-
-# Numbers: they are compared for seven roles of each cell that is painted.
-DISPLAY, SPOKEN = int(Qt.ItemDataRole.DisplayRole), int(Qt.ItemDataRole.AccessibleTextRole)
-ALIGNMENT, COLOUR = int(Qt.ItemDataRole.TextAlignmentRole), int(Qt.ItemDataRole.ForegroundRole)
-TIP = int(Qt.ItemDataRole.ToolTipRole)
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ COLUMNS = (
 )
 
 
-class ScanModel(QAbstractTableModel):
+class ScanModel(Table):
     """What a scan has found so far."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
@@ -94,11 +88,6 @@ class ScanModel(QAbstractTableModel):
         """Return the number of figures."""
         return 0 if parent.isValid() else len(COLUMNS)
 
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's signature
-        """Return where a cell is; Qt's own way asks for both counts each time, of each cell that it paints."""
-        inside = 0 <= row < len(self.found) and 0 <= column < len(COLUMNS)
-        return self.createIndex(row, column) if inside else QModelIndex()
-
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a figure."""
         if not index.isValid():
@@ -109,15 +98,11 @@ class ScanModel(QAbstractTableModel):
             return text if role == DISPLAY else f"{column.title}: {text}"
         if role == ALIGNMENT and index.column() > 1:
             return RIGHT
-        if role == COLOUR and found.odd_count and column.title == "Not finite":
+        if role == FOREGROUND and found.odd_count and column.title == "Not finite":
             return self._theme.color("red")
         if role == TIP and index.column() == 0:
             return safe_text(found.error or found.stats.reason or found.key, 300).replace("<", "&lt;")
         return None
-
-    def multiData(self, index: Index, span: Asked) -> None:
-        """Answer all that is asked about a cell."""
-        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a heading."""

@@ -30,6 +30,16 @@ class Bar:
     tip: str = ""
 
 
+def number_in(name: str) -> int | None:
+    """Return the number of a layer or an expert; None of what is neither.
+
+    >>> number_in("layer 3"), number_in("outside the layers")
+    (3, None)
+    """
+    last = name.rpartition(" ")[2]
+    return int(last) if last.isdigit() else None
+
+
 def share_bars(shares: Iterable[Share], total: int) -> list[Bar]:
     """Return shares as bars of bytes, each with its share of all."""
     return [

@@ -6,8 +6,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt
 
-from ckpt_gui.gui.models.cells import Asked, Index, answer_all
-from ckpt_gui.gui.models.key_looks import DISPLAY, KeyLooks
+from ckpt_gui.gui.models.cells import DISPLAY, Asked, Index, answer_all
+from ckpt_gui.gui.models.key_looks import KeyLooks
 from ckpt_gui.gui.models.lazy_rows import LazyRows
 
 

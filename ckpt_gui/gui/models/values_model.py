@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 
 from ckpt_gui.core.errors import Cancelled
 from ckpt_gui.core.source import Source
 from ckpt_gui.core.tokens import Vocabulary
 from ckpt_gui.gui.jobs import Job, JobManager
-from ckpt_gui.gui.models.cells import Asked, Index, answer_all
+from ckpt_gui.gui.models.cells import Index, Table
 from ckpt_gui.gui.models.values_grid import TILE, Grid, value_text
 from ckpt_gui.gui.theme import Theme
 
@@ -23,7 +23,7 @@ MOST_ROWS, MOST_COLUMNS = 20_000_000, 1_000_000  # lines that Qt can place; an i
 Place = tuple[int, int]
 
 
-class ValuesModel(QAbstractTableModel):
+class ValuesModel(Table):
     """A grid of values.
 
     Signals:
@@ -97,10 +97,6 @@ class ValuesModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return value_text(value)
         return f"{self._where(index.row(), index.column())} = {value!r}"
-
-    def multiData(self, index: Index, span: Asked) -> None:
-        """Answer all that is asked about a cell."""
-        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return the position of a row or column, and the token of a row of the vocabulary."""

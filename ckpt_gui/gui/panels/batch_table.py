@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QRect, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.looks import BATCH_STYLES
-from ckpt_gui.gui.models.cells import Asked, Index, answer_all
+from ckpt_gui.gui.models.cells import Index, Table
 from ckpt_gui.gui.panels.batch_rows import BatchRow, as_table, columns
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.units import GRID, em, tip_text
@@ -21,7 +21,7 @@ WIDTHS = {STATE: 11, NAME: 12, KIND: 12, SIZE: 5, NEWS: 26, FOLDER: 12}  # ems
 BAR = GRID // 2
 
 
-class BatchModel(QAbstractTableModel):
+class BatchModel(Table):
     """Rows of a queue.
 
     Attributes:
@@ -87,10 +87,6 @@ class BatchModel(QAbstractTableModel):
         if column in (STATE, NEWS) and row.verdict is not None and row.verdict.steps:
             return "\n".join([row.news(), *(f"· {step.replace('`', '')}" for step in row.verdict.steps)])
         return row.texts()[column]
-
-    def multiData(self, index: Index, span: Asked) -> None:
-        """Answer all that is asked about a cell."""
-        answer_all(self, index, span)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a heading."""

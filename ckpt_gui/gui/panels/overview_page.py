@@ -17,6 +17,7 @@ from ckpt_gui.gui.models.shares import (
     file_bars,
     file_words,
     load_bars,
+    number_in,
     role_bars,
     share_bars,
     tensor_bars,
@@ -196,11 +197,11 @@ class OverviewPage(LiveArea):
     # ------------------------------------------------------------------------------------------------------ leading
 
     def _show_layer(self, name: str) -> None:
-        number = int(name.split()[-1]) if name.split()[-1].isdigit() else None
+        number = number_in(name)
         self._show_tensors(name, lambda role: role.layer == number)
 
     def _show_expert(self, name: str) -> None:
-        number = int(name.split()[-1])
+        number = number_in(name)
         self._show_tensors(name, lambda role: role.expert == number)
 
     def _show_tensors(self, title: str, wanted: Wanted) -> None:

@@ -211,7 +211,7 @@ class PlotsPage(QWidget):
     def _name(self, text: str) -> None:
         if self.view.name == "heat" and not text:
             text = self.tr("The wheel zooms; the buttons move and go back to the whole.")
-            found = self._shown["heat"][1] if "heat" in self._shown else None
+            _, found = self._shown.get("heat", (None, None))
             if isinstance(found, HeatMap) and found.bad.any():
                 text += " " + self.tr("What is not finite is drawn in strong yellow.")
         self.hint.setText(said(text))

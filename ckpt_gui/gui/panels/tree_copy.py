@@ -48,14 +48,15 @@ class TreeCopy(QObject):
         if len(chosen) > MANY:
             return _Dragged(self._jobs, self._writing(chosen), tree, chosen)
         data, table = QMimeData(), "\n".join(_line(tree, one) for one in chosen)
-        data.setText(table)
-        data.setData(TABLE, table.encode())
+        if chosen:
+            data.setText(table)
+            data.setData(TABLE, table.encode())
         return data
 
     def drag(self) -> None:
         """Let the selected rows be dropped somewhere; they stay where they are."""
-        if self._chosen()[1]:
-            data = self.mime_data()
+        data = self.mime_data()
+        if data.hasText():
             drag = QDrag(self._views)
             drag.setMimeData(data)
             drag.exec(Qt.DropAction.CopyAction)

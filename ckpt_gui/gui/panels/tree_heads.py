@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHeaderView, QMenu, QWidget
 
+from ckpt_gui.core.row_tree import CODE
 from ckpt_gui.gui.language import said
 from ckpt_gui.gui.models.tree_columns import COLUMNS, Column
 from ckpt_gui.gui.panels.list_view import KeyListView
@@ -157,8 +158,7 @@ class TreeHeads(QObject):
 
     def _has_two_shapes(self) -> bool:
         """Return True if some rows show the shape in the file beside another one that is expected."""
-        tree = self._views.current.keys.tree
-        return "shape" in tree.counts(tree.root)
+        return CODE["shape"] in self._views.current.keys.tree.states  # asked often: nothing is counted
 
     def _seen(self, view: KeyTreeView | KeyListView) -> list[Column]:
         return [column for column in Column if not _head(view).isSectionHidden(column)]

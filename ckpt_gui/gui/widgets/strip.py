@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from ckpt_gui.core.keys import safe_text
 from ckpt_gui.gui.language import said
-from ckpt_gui.gui.models.shares import Bar
+from ckpt_gui.gui.models.shares import Bar, number_in
 from ckpt_gui.gui.theme import Theme
 from ckpt_gui.gui.widgets.painting import painting
 from ckpt_gui.gui.widgets.units import em
@@ -19,12 +19,6 @@ from ckpt_gui.gui.widgets.walked import Walked
 
 GAP = 0.22  # share of a column's place that stays free
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
-
-
-def _number(bar: Bar) -> str:
-    """Return the number of a layer or an expert; the whole name of what is neither."""
-    last = bar.name.rpartition(" ")[2]
-    return last if last.isdigit() else bar.name
 
 
 class Strip(Walked):
@@ -39,6 +33,7 @@ class Strip(Walked):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self._bars: tuple[Bar, ...] = ()
+        self._numbers: tuple[int | None, ...] = ()  # of the layers or experts that they are
         self._title = ""
         theme.changed.connect(self.update)
 
@@ -54,6 +49,7 @@ class Strip(Walked):
             bars: The columns from left to right.
         """
         self._title, self._bars = title, tuple(bars)
+        self._numbers = tuple(number_in(bar.name) for bar in bars)
         self._go(0)
 
     def text(self) -> str:
@@ -86,31 +82,33 @@ class Strip(Walked):
 
     def _paint_columns(self, painter: QPainter, area: QRectF) -> None:
         top = max((bar.size for bar in self._bars), default=0.0) or 1.0
-        place = area.width() / max(1, len(self._bars))
         painter.setPen(Qt.PenStyle.NoPen)
-        for number, bar in enumerate(self._bars):
+        for place, (bar, number) in enumerate(zip(self._bars, self._numbers, strict=True)):
+            room = self._room(place, area)
             height = max(area.height() * bar.size / top, 1.0 if bar.size > 0 else 0.0)
-            left = area.left() + number * place + place * GAP / 2
-            colour = "blue" if _number(bar).isdigit() else "grey"  # what is no layer
-            painter.setBrush(self._theme.tint(colour, 1.0 if number == self.current else 0.55))
-            painter.drawRect(QRectF(left, area.bottom() - height, max(place * (1 - GAP), 0.6), height))
+            colour = "blue" if number is not None else "grey"  # what is no layer
+            painter.setBrush(self._theme.tint(colour, 1.0 if place == self.current else 0.55))
+            free = room.width() * GAP
+            wide = max(room.width() - free, 0.6)
+            painter.drawRect(QRectF(room.left() + free / 2, area.bottom() - height, wide, height))
 
     def _paint_names(self, painter: QPainter, area: QRectF) -> None:
         """Write below the columns which they are, as many as there is room for."""
-        metrics, place = self.fontMetrics(), area.width() / max(1, len(self._bars))
-        longest = max(
-            (metrics.horizontalAdvance(_number(bar)) for bar in self._bars if _number(bar).isdigit()), default=0
-        )
-        every = math.ceil((longest + em(self, 0.5)) / place)
-        for number, bar in enumerate(self._bars):
-            name, room = said(_number(bar)), QRectF(area.left() + number * place, area.top(), place, area.height())
-            if name.isdigit() and number % every == 0:
-                middle = room.center().x()
-                room.setLeft(middle - longest)
-                room.setRight(middle + longest)
+        width = self.fontMetrics().horizontalAdvance
+        longest = max((width(str(number)) for number in self._numbers if number is not None), default=0)
+        every = math.ceil((longest + em(self, 0.5)) / self._room(0, area).width())
+        for place, (bar, number) in enumerate(zip(self._bars, self._numbers, strict=True)):
+            room, name = self._room(place, area), said(bar.name)
+            if number is not None and place % every == 0:  # it may be wider than its column
+                middle = QRectF(room.center().x() - longest, room.top(), 2 * longest, room.height())
+                painter.drawText(middle, Qt.AlignmentFlag.AlignCenter, str(number))
+            elif number is None and width(name) <= room.width():
                 painter.drawText(room, Qt.AlignmentFlag.AlignCenter, name)
-            elif not name.isdigit() and metrics.horizontalAdvance(name) <= place:
-                painter.drawText(room, Qt.AlignmentFlag.AlignCenter, name)
+
+    def _room(self, place: int, area: QRectF) -> QRectF:
+        """Return the part of an area that belongs to a column."""
+        width = area.width() / max(1, len(self._bars))
+        return QRectF(area.left() + place * width, area.top(), width, area.height())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say what is under the mouse."""
